@@ -1,0 +1,63 @@
+-- One endpoint's first observation against its second, for one mirrored request. A later `version` of
+-- a key replaces an earlier one.
+CREATE TABLE IF NOT EXISTS noise_pairs
+(
+    experiment                   LowCardinality(String),
+    candidate                    LowCardinality(String),
+    side                         LowCardinality(String),
+    topic                        LowCardinality(String),
+    topic_id                     LowCardinality(String),
+    `partition`                  UInt32 CODEC(Delta, ZSTD(1)),
+    `offset`                     UInt64 CODEC(Delta, ZSTD(1)),
+    attempt_id                   UUID CODEC(ZSTD(1)),
+    request_id                   String CODEC(ZSTD(1)),
+    request_hash                 String CODEC(ZSTD(1)),
+    mirrored_at                  DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    ingested_at                  DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    tenant                       LowCardinality(String),
+    route                        LowCardinality(String),
+    endpoint                     LowCardinality(String),
+    served_model                 LowCardinality(String),
+    mode                         LowCardinality(String),
+    kl_prefix_mean_nats          Nullable(Float32) CODEC(ZSTD(1)),
+    kl_prefix_max_nats           Nullable(Float32) CODEC(ZSTD(1)),
+    prefix_tokens                Nullable(Float32) CODEC(ZSTD(1)),
+    entropy_reference_lower_nats Nullable(Float32) CODEC(ZSTD(1)),
+    entropy_reference_upper_nats Nullable(Float32) CODEC(ZSTD(1)),
+    entropy_candidate_lower_nats Nullable(Float32) CODEC(ZSTD(1)),
+    entropy_candidate_upper_nats Nullable(Float32) CODEC(ZSTD(1)),
+    entropy_shift_prefix_nats    Nullable(Float32) CODEC(ZSTD(1)),
+    top1_agreement_prefix_ratio  Nullable(Float32) CODEC(ZSTD(1)),
+    kl_forced_mean_nats          Nullable(Float32) CODEC(ZSTD(1)),
+    kl_forced_p99_nats           Nullable(Float32) CODEC(ZSTD(1)),
+    kl_forced_max_nats           Nullable(Float32) CODEC(ZSTD(1)),
+    top1_agreement_forced_ratio  Nullable(Float32) CODEC(ZSTD(1)),
+    perplexity_forced_ratio      Nullable(Float64) CODEC(ZSTD(1)),
+    exact_match                  Nullable(Float32) CODEC(ZSTD(1)),
+    edit_similarity              Nullable(Float32) CODEC(ZSTD(1)),
+    cosine_similarity            Nullable(Float32) CODEC(ZSTD(1)),
+    cosine_min_similarity        Nullable(Float32) CODEC(ZSTD(1)),
+    numbers_differ               Nullable(Float32) CODEC(ZSTD(1)),
+    keys_differ                  Nullable(Float32) CODEC(ZSTD(1)),
+    refusal_flip                 Nullable(Float32) CODEC(ZSTD(1)),
+    length_ratio                 Nullable(Float64) CODEC(ZSTD(1)),
+    field_agreement              Nullable(Float32) CODEC(ZSTD(1)),
+    reference_is_valid_json      Nullable(Float32) CODEC(ZSTD(1)),
+    candidate_is_valid_json      Nullable(Float32) CODEC(ZSTD(1)),
+    reference_is_schema_valid    Nullable(Float32) CODEC(ZSTD(1)),
+    candidate_is_schema_valid    Nullable(Float32) CODEC(ZSTD(1)),
+    reference_total_ms           Nullable(Float32) CODEC(ZSTD(1)),
+    candidate_total_ms           Nullable(Float32) CODEC(ZSTD(1)),
+    reference_first_token_ms     Nullable(Float32) CODEC(ZSTD(1)),
+    candidate_first_token_ms     Nullable(Float32) CODEC(ZSTD(1)),
+    reference_tokens_per_s       Nullable(Float32) CODEC(ZSTD(1)),
+    candidate_tokens_per_s       Nullable(Float32) CODEC(ZSTD(1)),
+    latency_ratio                Nullable(Float64) CODEC(ZSTD(1)),
+    unscored                     Map(LowCardinality(String), LowCardinality(String)) CODEC(ZSTD(1)),
+    version                      UInt64 CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(version)
+PARTITION BY toDate(ingested_at)
+ORDER BY (experiment, candidate, side, topic_id, `partition`, `offset`)
+TTL toDate(ingested_at) + INTERVAL 400 DAY
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1

@@ -1,0 +1,39 @@
+-- Grain: one finding: one detector's report on one observation of a response pair.
+-- Deduplication: the table holds a pair's findings in one row, and FINAL keeps the latest version of
+-- (experiment, candidate, topic_id, partition, offset): a pair compared again never mixes two attempts.
+-- Time zone: UTC.
+CREATE OR REPLACE VIEW findings_v1 AS
+SELECT
+    experiment,
+    candidate,
+    topic,
+    topic_id,
+    `partition`,
+    `offset`,
+    attempt_id,
+    mirrored_at,
+    ingested_at,
+    number AS finding_number,
+    family,
+    code,
+    side,
+    message,
+    is_fault,
+    unit,
+    start AS span_start,
+    end AS span_end,
+    measured,
+    threshold
+FROM findings FINAL
+ARRAY JOIN
+    arrayEnumerate(finding.code) AS number,
+    finding.family AS family,
+    finding.code AS code,
+    finding.side AS side,
+    finding.message AS message,
+    finding.is_fault AS is_fault,
+    finding.unit AS unit,
+    finding.start AS start,
+    finding.end AS end,
+    finding.measured AS measured,
+    finding.threshold AS threshold

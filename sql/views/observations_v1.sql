@@ -1,0 +1,33 @@
+-- Grain: one endpoint's outcome for one mirrored request, in one role; the reference's is shared by all candidates.
+-- Deduplication: FINAL keeps the latest version of (experiment, role, endpoint_name, topic_id, partition, offset).
+-- Time zone: UTC.
+CREATE OR REPLACE VIEW observations_v1 AS
+SELECT
+    experiment,
+    role,
+    endpoint_name,
+    topic,
+    topic_id,
+    `partition`,
+    `offset`,
+    attempt_id,
+    ingested_at,
+    request_id,
+    sent_body,
+    text,
+    reasoning,
+    `tool_calls.name`,
+    `tool_calls.arguments`,
+    `tool_calls.id`,
+    finish_reason,
+    prompt_tokens,
+    completion_tokens,
+    total_ms,
+    first_token_ms,
+    failure_kind,
+    failure_status,
+    failure_message,
+    reported_model,
+    notes,
+    has_done
+FROM observations FINAL

@@ -1,0 +1,17 @@
+-- Grain: one delivered record that was skipped, failed or dead-lettered.
+-- Deduplication: FINAL keeps the latest version of (experiment, topic_id, partition, offset).
+-- Time zone: UTC.
+CREATE OR REPLACE VIEW outcomes_v1 AS
+SELECT
+    experiment,
+    topic,
+    topic_id,
+    `partition`,
+    `offset`,
+    kind,
+    reason,
+    detail,
+    request_id,
+    mirrored_at,
+    ingested_at
+FROM outcomes FINAL

@@ -1,0 +1,32 @@
+-- Grain: one mirrored request a source position, shared by all experiments on the topic.
+-- Deduplication: FINAL keeps the latest version of (topic_id, partition, offset).
+-- Time zone: UTC.
+CREATE OR REPLACE VIEW requests_v1 AS
+SELECT
+    topic,
+    topic_id,
+    `partition`,
+    `offset`,
+    request_id,
+    request_hash,
+    mirrored_at,
+    ingested_at,
+    sent_at,
+    is_clock_suspect,
+    has_lone_surrogates,
+    tenant,
+    route,
+    endpoint,
+    served_model,
+    served_engine,
+    served_engine_version,
+    served_quantization,
+    served_weights_sha256,
+    served_config_hash,
+    source_format,
+    tags,
+    body,
+    production_status,
+    production_latency_ms,
+    production_body
+FROM requests FINAL

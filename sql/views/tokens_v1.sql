@@ -1,0 +1,21 @@
+-- Grain: the tokens of one observation that have logprobs (same key as observations).
+-- Deduplication: FINAL keeps the latest version of (experiment, role, endpoint_name, topic_id, partition, offset).
+-- Time zone: UTC.
+CREATE OR REPLACE VIEW tokens_v1 AS
+SELECT
+    experiment,
+    role,
+    endpoint_name,
+    topic,
+    topic_id,
+    `partition`,
+    `offset`,
+    attempt_id,
+    ingested_at,
+    token,
+    token_id,
+    logprob,
+    ranked,
+    top_token,
+    top_logprob
+FROM tokens FINAL
