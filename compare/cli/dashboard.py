@@ -1,0 +1,48 @@
+"""`gnomon dashboard`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from compare.cli.locate import locate_store, store_options
+from ingest.errors import FatalError
+
+
+@click.command()
+@store_options
+@click.option("--port", type=click.IntRange(1, 65535), default=8501, show_default=True)
+@click.option("--address", default="127.0.0.1", show_default=True, help="The address to listen on.")
+def dashboard(folder: Path | None, config_file: Path | None, port: int, address: str) -> None:
+    """Open the explorer on a store (Streamlit)."""
+    from compare.port import refuse_taken_port
+
+    settings = locate_store(folder, config_file)
+    for package in ("streamlit", "dashboards"):
+        if find_spec(package) is None:
+            raise FatalError(f"{package} is not installed: pip install 'gnomon[dashboard]'")
+    refuse_taken_port(address, port)
+    spec = find_spec("dashboards")
+    assert spec is not None and spec.origin is not None
+    environment = dict(os.environ, GNOMON_STORE_URL=settings.url, GNOMON_STORE_DATABASE=settings.database)
+    environment["GNOMON_STORE_USERNAME"] = settings.username
+    if settings.password is not None:
+        environment["GNOMON_STORE_PASSWORD"] = settings.password
+    command = [sys.executable, "-m", "streamlit", "run", str(Path(spec.origin).with_name("app.py"))]
+    command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
+    command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
+    click.echo(f"explorer: http://{address}:{port}  (Ctrl-C stops it)")
+    with subprocess.Popen(command, env=environment) as child:
+        try:
+            code = child.wait()
+        except KeyboardInterrupt:
+            child.terminate()
+            code = child.wait()
+            code = 0
+    if code != 0:
+        raise FatalError(f"the explorer ended with exit code {code}")

@@ -1,0 +1,35 @@
+"""`gnomon mirror`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compare.cli.locate import config_option, read_settings
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@config_option
+def mirror(file: Path, config_file: Path) -> None:
+    """Send captured traffic, one record a line of FILE, to the mirror topic.
+
+    Bad lines are reported by number and not sent; the exit code is then 1.
+    """
+    settings = read_settings(config_file)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ingest.mirror import mirror_lines
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("mirroring", total=None)
+        report = mirror_lines(
+            file, settings.kafka, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    click.echo(f"{report.sent} sent to {settings.kafka.topic}, {len(report.bad)} bad lines")
+    for number, reason in report.bad:
+        click.echo(f"line {number}: {reason}", err=True)
+    if report.bad:
+        raise SystemExit(1)

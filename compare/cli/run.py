@@ -1,0 +1,38 @@
+"""`gnomon run` and `gnomon config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compare.cli.locate import config_option, read_settings
+
+
+@click.command()
+@config_option
+def run(config_file: Path) -> None:
+    """Consume mirrored traffic, replay it, compare, store; until SIGTERM.
+
+    Kafka or ClickHouse going away later is waited out. SIGTERM drains, commits and exits 0.
+    """
+    settings = read_settings(config_file)
+    from compare.run import run_service
+
+    run_service(settings)
+
+
+@click.command()
+@click.option("--example", is_flag=True, help="Print a commented settings file with every key.")
+@config_option
+def config(example: bool, config_file: Path) -> None:
+    """Check a settings file, or print an example of one."""
+    if example:
+        from ingest.load_settings import example_toml
+
+        click.echo(example_toml(), nl=False)
+        return
+    from ingest.load_settings import settings_hash
+
+    settings = read_settings(config_file)
+    click.echo(f"{config_file} is valid: experiment {settings.experiment.name}, {settings_hash(settings)}")
