@@ -1,0 +1,359 @@
+"""The Kafka source: one thread owns the consumer, the event loop takes records from a bounded queue.
+
+The owning thread alone calls the consumer. It goes on polling while partitions are paused (queue
+full, draining, a partition on hold), so that the group keeps us as a member; it commits when asked.
+kafka-python 3 runs the rebalance listener on an I/O thread of its own, while the owner is inside
+`poll`: the listener may not block, and awaits its commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from kafka import AsyncConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
+from kafka import errors as kafka_errors
+
+from ingest.errors import FatalError, GnomonError
+from ingest.hand_over import Delivered, HandOver
+from ingest.kafka_connect import connect_consumer
+from ingest.kafka_errors import AwayLog, judge
+from ingest.records import RawRecord, SourcePosition
+from ingest.settings import DeliverySettings, KafkaSettings
+
+NIL_TOPIC_ID = "00000000-0000-0000-0000-000000000000"
+"""Stands for a topic id that the broker does not know of (Kafka before 2.8)."""
+
+_POLL_MS = 100
+_COMMIT_TIMEOUT_MS = 5_000
+_CLOSE_TIMEOUT_MS = 3_000
+_BACKOFF_S = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class DeliveryLog(Protocol):
+    """What the source reports to: `compare.ledger.Ledger`. No method may block."""
+
+    def assign(self, topic: str, topic_id: str, partition: int, start: int) -> int:
+        """An assignment begins at offset `start`; returns its epoch."""
+
+    def revoke(self, partition: int) -> None:
+        """The assignment ended."""
+
+    def deliver(self, partition: int, epoch: int, offsets: Sequence[int], position: int) -> None:
+        """These offsets are handed over, and the consumer stands at `position`."""
+
+    def to_commit(self) -> dict[int, int]:
+        """Offsets that may be committed now, by partition."""
+
+    def committed(self, offsets: dict[int, int]) -> None:
+        """The broker confirmed these."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where one partition stands. `highwater` is the offset of the next record to be produced."""
+
+    position: int
+    highwater: int | None
+
+
+class KafkaSource:
+    """Records of one topic for one group. `start`, then `get` and `commit`, then `close`."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        delivery: DeliverySettings,
+        log: DeliveryLog,
+        *,
+        startup_timeout_s: float = 30.0,
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._startup_timeout_s = startup_timeout_s
+        self._hand_over = HandOver(delivery.max_queued_records, delivery.max_queued_bytes)
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._is_resting = False
+        self._held: set[int] = set()
+        self._unprepared: set[int] = set()
+        self._assigned: dict[int, tuple[int, str, int]] = {}
+        self._progress: dict[int, Progress] = {}
+        self._commit_waiters: list[asyncio.Future[bool]] = []
+        self._broker_log = AwayLog(f"Kafka at {', '.join(settings.bootstrap_servers)}")
+        self._thread: threading.Thread | None = None
+        self._started: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._consumer: Any = None
+        self._cluster: Any = None
+
+    async def start(self) -> None:
+        """Connect and subscribe. Raises FatalError if that cannot be done within the start-up time."""
+        self._loop = asyncio.get_running_loop()
+        self._hand_over.bind(self._loop)
+        self._started = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="gnomon-kafka", daemon=True)
+        self._thread.start()
+        await self._started
+
+    async def get(self) -> Delivered:
+        """The next record. Raises FatalError if the source had to give up."""
+        return await self._hand_over.get()
+
+    async def commit(self) -> bool:
+        """Have the owner commit what the delivery log allows; True once the broker confirmed it.
+
+        False means not confirmed (Kafka is away, or a rebalance is under way): ask again later.
+        """
+        if self._loop is None or self._thread is None or not self._thread.is_alive():
+            return False
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        with self._lock:
+            self._commit_waiters.append(waiter)
+        return await waiter
+
+    def rest(self) -> None:
+        """Take no more records. The group membership and commits go on until `close`."""
+        self._is_resting = True
+
+    def hold(self, partition: int) -> None:
+        """Pause one partition until this process ends. The others go on."""
+        with self._lock:
+            self._held.add(partition)
+
+    @property
+    def held_partitions(self) -> frozenset[int]:
+        """Partitions paused by `hold`."""
+        with self._lock:
+            return frozenset(self._held)
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Records and bytes that were delivered and not taken by `get` yet."""
+        return self._hand_over.held
+
+    def progress(self) -> dict[int, Progress]:
+        """Position and high-water mark of each assigned partition, as of the last poll."""
+        with self._lock:
+            return dict(self._progress)
+
+    async def close(self) -> None:
+        """Leave the group and end the thread, within some seconds even if Kafka is away."""
+        self._closing.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    # What follows runs on the owning thread.
+
+    def _run(self) -> None:
+        try:
+            self._consumer, self._cluster = connect_consumer(
+                self._settings, _Rebalance(self), self._startup_timeout_s, self._closing
+            )
+        except BaseException as error:
+            self._tell_started(error)
+            return
+        self._tell_started(None)
+        try:
+            while not self._closing.is_set():
+                self._turn()
+        except GnomonError as error:
+            self._hand_over.fail(error)
+        except Exception as error:
+            _log.exception("the Kafka thread ended")
+            self._hand_over.fail(FatalError(f"the Kafka thread ended: {type(error).__name__}: {error}"))
+        finally:
+            self._close_consumer()
+            self._answer_commit(False)
+
+    def _turn(self) -> None:
+        self._pause_and_resume()
+        polled: dict[Any, Any] = {}
+        try:
+            polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=self._hand_over.room)
+            self._prepare()
+        except kafka_errors.KafkaError as error:
+            self._give_up_or_wait(error)
+        self._hand_on(polled)
+        self._watch_broker()
+        if self._commit_waiters:
+            self._answer_commit(self._commit())
+
+    def _pause_and_resume(self) -> None:
+        is_resting = self._is_resting or self._hand_over.is_full
+        paused = self._consumer.paused()
+        for tp in self._consumer.assignment():
+            should = is_resting or tp.partition in self._held or tp.partition in self._unprepared
+            if should and tp not in paused:
+                self._consumer.pause(tp)
+            elif not should and tp in paused:
+                self._consumer.resume(tp)
+
+    def _prepare(self) -> None:
+        """Learn where new assignments begin; until then they stay paused."""
+        for tp in self._consumer.assignment():
+            if tp.partition not in self._unprepared:
+                continue
+            start = self._consumer.committed(tp, timeout_ms=_COMMIT_TIMEOUT_MS)
+            if start is None:
+                start = self._consumer.position(tp, timeout_ms=_COMMIT_TIMEOUT_MS)
+            if start is not None:
+                self._assign(tp.partition, start)
+                self._unprepared.discard(tp.partition)
+
+    def _assign(self, partition: int, start: int) -> None:
+        topic_id = self._topic_id()
+        epoch = self._log.assign(self._settings.topic, topic_id, partition, start)
+        self._assigned[partition] = (epoch, topic_id, start)
+        _log.info("partition %d of %s begins at offset %d", partition, self._settings.topic, start)
+
+    def _topic_id(self) -> str:
+        found = self._cluster.topic_id(self._settings.topic)
+        if found is None:
+            _log.warning(
+                "the broker gives no id for topic %s; a topic made anew is not noticed", self._settings.topic
+            )
+            return NIL_TOPIC_ID
+        return str(found)
+
+    def _hand_on(self, polled: dict[Any, Any]) -> None:
+        for tp in self._consumer.assignment():
+            records = polled.get(tp, [])
+            if tp.partition not in self._assigned:
+                continue
+            epoch, topic_id, expected = self._assigned[tp.partition]
+            if records and records[0].offset < expected:
+                _log.warning(
+                    "partition %d of %s jumped back from offset %d to %d: the topic was made anew or cut",
+                    tp.partition, tp.topic, expected, records[0].offset,
+                )  # fmt: skip
+                self._assign(tp.partition, records[0].offset)
+                epoch, topic_id, expected = self._assigned[tp.partition]
+            position = self._position(tp, records[-1].offset + 1 if records else expected)
+            if not records and position < expected:
+                continue
+            self._assigned[tp.partition] = (epoch, topic_id, position)
+            # Noted before it is handed over: a record may not have an outcome before it is known.
+            self._log.deliver(tp.partition, epoch, [record.offset for record in records], position)
+            self._hand_over.put([Delivered(_raw(record, topic_id), epoch) for record in records])
+            with self._lock:
+                self._progress[tp.partition] = Progress(position, self._consumer.highwater(tp))
+
+    def _position(self, tp: Any, at_least: int) -> int:
+        try:
+            position = self._consumer.position(tp, timeout_ms=0)
+        except kafka_errors.KafkaError:
+            return at_least
+        return at_least if position is None else int(position)
+
+    def _commit(self) -> bool:
+        offsets = self._log.to_commit()
+        if not offsets:
+            return True
+        try:
+            self._consumer.commit(self._kafka_offsets(offsets), timeout_ms=_COMMIT_TIMEOUT_MS)
+        except kafka_errors.KafkaError as error:
+            self._give_up_or_wait(error)
+            return False
+        self._log.committed(offsets)
+        return True
+
+    def _kafka_offsets(self, offsets: dict[int, int]) -> dict[Any, Any]:
+        topic = self._settings.topic
+        return {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in offsets.items()}
+
+    def _answer_commit(self, is_confirmed: bool) -> None:
+        with self._lock:
+            waiters, self._commit_waiters = self._commit_waiters, []
+        for waiter in waiters:
+            self._on_loop(_settle, waiter, is_confirmed)
+
+    def _give_up_or_wait(self, error: Exception) -> None:
+        fault = judge(error, self._settings)
+        if isinstance(fault, FatalError):
+            raise fault from error
+        self._broker_log.away(str(fault))
+        self._closing.wait(_BACKOFF_S)
+
+    def _watch_broker(self) -> None:
+        if self._settings.topic in self._cluster.unauthorized_topics:
+            raise judge(kafka_errors.TopicAuthorizationFailedError(), self._settings)
+        # poll() returns nothing, without an error, while the broker is away.
+        if self._consumer._coordinator.coordinator_unknown():
+            self._broker_log.away("no group coordinator")
+        else:
+            self._broker_log.back()
+
+    def _close_consumer(self) -> None:
+        try:
+            self._consumer.close(autocommit=False, timeout_ms=_CLOSE_TIMEOUT_MS)
+        except kafka_errors.KafkaError as error:
+            _log.warning("leaving the consumer group: %s", judge(error, self._settings))
+
+    def _tell_started(self, error: BaseException | None) -> None:
+        if self._started is not None:
+            self._on_loop(_settle, self._started, error)
+
+    def _on_loop(self, call: Any, *arguments: Any) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *arguments)
+
+    # What follows runs on kafka-python's I/O thread, while the owner is inside poll() or close().
+
+    async def _revoked(self, partitions: Collection[int], *, is_lost: bool) -> None:
+        offsets = {p: offset for p, offset in self._log.to_commit().items() if p in partitions}
+        if offsets and not is_lost and not self._closing.is_set():
+            try:
+                await self._consumer.commit_async(self._kafka_offsets(offsets))
+                self._log.committed(offsets)
+            except kafka_errors.KafkaError as error:
+                _log.warning("the commit on revoke failed: %s", judge(error, self._settings))
+        for partition in partitions:
+            self._log.revoke(partition)
+            self._assigned.pop(partition, None)
+            self._unprepared.discard(partition)
+            with self._lock:
+                self._progress.pop(partition, None)
+
+    def _given(self, partitions: Collection[Any]) -> None:
+        # Paused until the owner knows where they begin.
+        self._consumer.pause(*partitions)
+        self._unprepared.update(tp.partition for tp in partitions)
+
+
+class _Rebalance(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    def __init__(self, source: KafkaSource) -> None:
+        self._source = source
+
+    async def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        await self._source._revoked([tp.partition for tp in revoked], is_lost=False)
+
+    async def on_partitions_lost(self, lost: Collection[Any]) -> None:
+        await self._source._revoked([tp.partition for tp in lost], is_lost=True)
+
+    async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        self._source._given(assigned)
+
+
+def _raw(record: Any, topic_id: str) -> RawRecord:
+    return RawRecord(
+        position=SourcePosition(record.topic, topic_id, record.partition, record.offset),
+        timestamp_ms=record.timestamp,
+        key=record.key,
+        value=record.value,
+        headers=tuple((name, value or b"") for name, value in record.headers),
+    )
+
+
+def _settle(future: asyncio.Future[Any], result: Any) -> None:
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

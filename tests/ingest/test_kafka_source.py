@@ -1,0 +1,200 @@
+"""The source on the real broker: order, gaps, back-pressure, commits, rebalance, start-up faults."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from compare.demo.broker import EmbeddedBroker, create_topic
+from compare.ledger import Ledger
+from ingest.errors import FatalError
+from ingest.hand_over import Delivered
+from ingest.kafka_source import KafkaSource
+from ingest.settings import DeliverySettings, KafkaSettings
+
+FAST_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 500, "max_poll_interval_ms": 10_000}
+
+
+def kafka_settings(bootstrap: str, topic: str, group: str | None = None) -> KafkaSettings:
+    return KafkaSettings(
+        bootstrap_servers=[bootstrap], topic=topic, group=group or f"g-{uuid.uuid4().hex[:8]}", **FAST_GROUP
+    )
+
+
+def produce(bootstrap: str, topic: str, values: Sequence[bytes], partition: int = 0) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap, max_request_size=32 * 1024 * 1024)
+    for value in values:
+        producer.send(topic, value, key=b"k", headers=[("h", b"1")], partition=partition)
+    producer.flush()
+    producer.close()
+
+
+def committed(bootstrap: str, group: str, topic: str, partition: int = 0) -> int | None:
+    reader = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+    try:
+        offset = reader.committed(TopicPartition(topic, partition), timeout_ms=5000)
+    finally:
+        reader.close(autocommit=False)
+    return None if offset is None else int(offset)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: KafkaSettings, delivery: DeliverySettings | None = None
+) -> AsyncIterator[tuple[KafkaSource, Ledger]]:
+    ledger = Ledger(settings.group)
+    source = KafkaSource(settings, delivery or DeliverySettings(), ledger)
+    await source.start()
+    try:
+        yield source, ledger
+    finally:
+        await source.close()
+
+
+async def take(source: KafkaSource, count: int) -> list[Delivered]:
+    return [await asyncio.wait_for(source.get(), 30) for _ in range(count)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def store(ledger: Ledger, items: Sequence[Delivered]) -> None:
+    ledger.store((i.record.position.partition, i.epoch, i.record.position.offset) for i in items)
+    ledger.ranges_stored(ledger.take_ranges())
+
+
+async def test_records_come_whole_and_only_what_is_stored_is_committed(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    settings = kafka_settings(broker.bootstrap, topic)
+    produce(broker.bootstrap, topic, [b"a", b"b", b"c", b"d"])
+    async with running(settings) as (source, ledger):
+        items = await take(source, 4)
+        assert [i.record.value for i in items] == [b"a", b"b", b"c", b"d"]
+        assert [i.record.position.offset for i in items] == [0, 1, 2, 3]
+        assert {i.record.position.topic_id for i in items} == {
+            str(uuid.UUID(items[0].record.position.topic_id))
+        }
+        assert items[0].record.key == b"k"
+        assert items[0].record.headers == (("h", b"1"),)
+        assert items[0].record.timestamp_ms > 1_600_000_000_000
+        store(ledger, [items[0], items[1], items[3]])
+        assert await source.commit()
+    assert committed(broker.bootstrap, settings.group, topic) == 2
+    async with running(settings) as (source, ledger):
+        again = await take(source, 2)
+        assert [i.record.value for i in again] == [b"c", b"d"]
+        store(ledger, again)
+        assert await source.commit()
+    assert committed(broker.bootstrap, settings.group, topic) == 4
+
+
+async def test_reading_rests_at_high_water_and_goes_on_below_half(broker: EmbeddedBroker, topic: str) -> None:
+    settings = kafka_settings(broker.bootstrap, topic)
+    produce(broker.bootstrap, topic, [b"%d" % n for n in range(100)])
+    async with running(settings, DeliverySettings(max_queued_records=10)) as (source, _):
+        await until(lambda: source.waiting[0] >= 10)
+        # Two more polls and nothing more is taken in, while the group membership holds.
+        await asyncio.sleep(0.3)
+        assert source.waiting[0] == 10
+        items = await take(source, 100)
+        assert [i.record.value for i in items] == [b"%d" % n for n in range(100)]
+        assert {i.epoch for i in items} == {items[0].epoch}
+
+
+async def test_bytes_bound_the_queue_too(broker: EmbeddedBroker, topic: str) -> None:
+    settings = kafka_settings(broker.bootstrap, topic)
+    big = 2 * 1024 * 1024
+    produce(broker.bootstrap, topic, [bytes(big)] * 8)
+    async with running(settings, DeliverySettings(max_queued_bytes=2 * big)) as (source, _):
+        await until(lambda: source.waiting[1] >= 2 * big)
+        await asyncio.sleep(0.3)
+        # The first poll does not know the sizes yet; one fetch (21 MiB) is the most it can bring.
+        assert source.waiting[1] <= 21 * 1024 * 1024
+        assert len(await take(source, 8)) == 8
+
+
+async def test_a_record_of_eighteen_mebibytes_passes(broker: EmbeddedBroker, topic: str) -> None:
+    settings = kafka_settings(broker.bootstrap, topic)
+    produce(broker.bootstrap, topic, [b"x" * (18 * 1024 * 1024), b"after"])
+    async with running(settings) as (source, _):
+        items = await take(source, 2)
+        assert [len(i.record.value or b"") for i in items] == [18 * 1024 * 1024, 5]
+
+
+async def test_a_partition_on_hold_stands_and_the_others_go_on(broker: EmbeddedBroker) -> None:
+    topic = f"two-{uuid.uuid4().hex[:8]}"
+    create_topic(broker.bootstrap, topic, partitions=2)
+    settings = kafka_settings(broker.bootstrap, topic)
+    async with running(settings) as (source, _):
+        await until(lambda: len(source.progress()) == 2)
+        source.hold(0)
+        await asyncio.sleep(0.3)
+        produce(broker.bootstrap, topic, [b"held"], partition=0)
+        produce(broker.bootstrap, topic, [b"flows"], partition=1)
+        (item,) = await take(source, 1)
+        assert item.record.value == b"flows"
+        await until(lambda: source.progress()[1].highwater == 1)
+        assert source.waiting == (0, 0)
+        assert source.held_partitions == {0}
+
+
+async def test_a_rebalance_ends_the_epoch_and_commits_what_is_stored(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    settings = kafka_settings(broker.bootstrap, topic)
+    produce(broker.bootstrap, topic, [b"a", b"b", b"c"])
+    async with running(settings) as (first, ledger):
+        items = await take(first, 3)
+        store(ledger, items[:2])
+        async with running(settings) as (second, _):
+            await until(lambda: not ledger.is_current(0, items[0].epoch))
+            # The group has two members and one partition: one of them gets the rest, from offset 2.
+            tasks = [asyncio.create_task(source.get()) for source in (first, second)]
+            done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+            for task in pending:
+                task.cancel()
+            (item,) = [task.result() for task in done]
+            assert item.record.value == b"c"
+    assert committed(broker.bootstrap, settings.group, topic) == 2
+
+
+async def test_an_unreachable_broker_is_one_line(unused_port: int) -> None:
+    settings = kafka_settings(f"127.0.0.1:{unused_port}", "t")
+    source = KafkaSource(settings, DeliverySettings(), Ledger("g"), startup_timeout_s=1.0)
+    with pytest.raises(FatalError, match=f"no Kafka broker answers at 127.0.0.1:{unused_port} .*refused"):
+        await source.start()
+    await source.close()
+
+
+async def test_a_silent_port_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        settings = kafka_settings(f"127.0.0.1:{port}", "t")
+        source = KafkaSource(settings, DeliverySettings(), Ledger("g"), startup_timeout_s=1.5)
+        with pytest.raises(FatalError, match=rf"no Kafka broker answers at 127.0.0.1:{port} within"):
+            await source.start()
+        await source.close()
+
+
+async def test_a_missing_topic_is_one_line(broker: EmbeddedBroker) -> None:
+    settings = kafka_settings(broker.bootstrap, "no-such-topic")
+    source = KafkaSource(settings, DeliverySettings(), Ledger("g"), startup_timeout_s=1.0)
+    with pytest.raises(FatalError, match="topic 'no-such-topic' does not exist"):
+        await source.start()
+    await source.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
