@@ -21,8 +21,9 @@ from compare.cli.locate import DEFAULT_DEMO_FOLDER
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the report.")
 def demo(requests: int, folder: Path, as_json: bool) -> None:
-    """Run the whole job here, on embedded parts, in about three minutes.
+    """Run the whole job here, on embedded parts.
 
+    Takes about three minutes.
     A Kafka-protocol broker, two real models (the packaged SmolLM2-135M as Q8_0 and as MXFP4) behind
     llama.cpp servers, a mirrored workload, the pipeline of `gnomon run` and an embedded ClickHouse.
     Nothing leaves this machine.

@@ -13,8 +13,9 @@ from compare.cli.locate import config_option, read_settings
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @config_option
 def mirror(file: Path, config_file: Path) -> None:
-    """Send captured traffic, one record a line of FILE, to the mirror topic.
+    """Send captured traffic to the mirror topic.
 
+    FILE holds one record a line.
     Bad lines are reported by number and not sent; the exit code is then 1.
     """
     settings = read_settings(config_file)

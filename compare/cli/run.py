@@ -12,7 +12,7 @@ from compare.cli.locate import config_option, read_settings
 @click.command()
 @config_option
 def run(config_file: Path) -> None:
-    """Consume mirrored traffic, replay it, compare, store; until SIGTERM.
+    """Run the service: consume, replay, compare, store.
 
     Kafka or ClickHouse going away later is waited out. SIGTERM drains, commits and exits 0.
     """

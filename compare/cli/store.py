@@ -21,8 +21,9 @@ from compare.cli.locate import locate_store, store_options
     help="How rows are printed.",
 )
 def sql(statement: str, folder: Path | None, config_file: Path | None, output_format: str) -> None:
-    """Run one SQL STATEMENT, read-only, and print its rows.
+    """Run one SQL statement, read-only.
 
+    Prints the rows of STATEMENT.
     Works while a run or a demo owns the embedded folder: it then asks that process.
     """
     from compare.store.client import open_store
@@ -38,7 +39,10 @@ def sql(statement: str, folder: Path | None, config_file: Path | None, output_fo
 @store_options
 @click.option("--dry-run", is_flag=True, help="Say what would be applied, change nothing.")
 def migrate(folder: Path | None, config_file: Path | None, dry_run: bool) -> None:
-    """Bring the store to this program's schema: numbered migrations, then the views."""
+    """Bring the store to this program's schema.
+
+    Numbered migrations first, then the views.
+    """
     from compare.store import migrate as migrations
     from compare.store.client import open_store
 
