@@ -1,0 +1,128 @@
+"""What no single value shows: references between sections, files that must exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ingest.errors import FatalError
+from ingest.kafka_options import split_address
+from ingest.settings import EndpointSettings, KafkaSettings, Settings
+from ingest.settings_convert import InvalidValueError, nearest, shown
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def check_together(settings: Settings) -> None:
+    """Raise InvalidValueError at the first contradiction."""
+    _check_roles(settings)
+    _check_model_map(settings)
+    _check_kafka(settings.kafka)
+
+
+def with_absolute_files(settings: Settings, folder: Path) -> Settings:
+    """The same settings with every file path made absolute, taken relative to `folder`.
+
+    Raises InvalidValueError for a file that is not there.
+    """
+    endpoints = {
+        name: _files(endpoint, ("endpoints", name), folder, "tls_ca_file")
+        for name, endpoint in settings.endpoints.items()
+    }
+    routes = {
+        name: _files(route, ("routes", name), folder, "schema") for name, route in settings.routes.items()
+    }
+    return msgspec.structs.replace(
+        settings,
+        endpoints=endpoints,
+        routes=routes,
+        kafka=_files(settings.kafka, ("kafka",), folder, "tls_ca_file", "tls_cert_file", "tls_key_file"),
+        store=_files(settings.store, ("store",), folder, "tls_ca_file"),
+    )
+
+
+def _files(struct: S, path: tuple[str, ...], folder: Path, *fields: str) -> S:
+    changes: dict[str, Any] = {}
+    for field in fields:
+        value = getattr(struct, field)
+        if value is None:
+            continue
+        file = folder / value
+        if not file.is_file():
+            raise InvalidValueError((*path, field), f"is {value!r}; there is no such file")
+        changes[field] = str(file.absolute())
+    return msgspec.structs.replace(struct, **changes)
+
+
+def _check_roles(settings: Settings) -> None:
+    experiment = settings.experiment
+    _require_endpoint(experiment.reference, settings.endpoints, ("experiment", "reference"))
+    for candidate in experiment.candidates:
+        path = ("experiment", "candidates")
+        _require_endpoint(candidate, settings.endpoints, path)
+        if candidate == experiment.reference:
+            raise InvalidValueError(path, f"holds {candidate!r}, which is the reference itself")
+        if experiment.candidates.count(candidate) > 1:
+            raise InvalidValueError(path, f"names {candidate!r} twice")
+
+
+def _require_endpoint(name: str, endpoints: dict[str, EndpointSettings], path: tuple[str, ...]) -> None:
+    if name not in endpoints:
+        meant = nearest(name, endpoints)
+        hint = f"did you mean {meant}?" if meant else f"endpoints: {', '.join(endpoints) or 'none'}"
+        raise InvalidValueError(path, f"names {name!r}, which [endpoints] does not have; {hint}")
+
+
+def _check_model_map(settings: Settings) -> None:
+    experiment = settings.experiment
+    if not experiment.models:
+        raise InvalidValueError(
+            ("experiment", "models"), 'is empty; it needs a row for each served model, or "*" for any'
+        )
+    roles = [experiment.reference, *experiment.candidates]
+    for served, row in experiment.models.items():
+        path = ("experiment", "models", served)
+        for name, model in row.items():
+            _require_endpoint(name, settings.endpoints, path)
+            if not model:
+                raise InvalidValueError((*path, name), "is empty; it must be the model's name")
+        for name in roles:
+            if name not in row:
+                raise InvalidValueError(path, f"has no model for endpoint {name!r}")
+
+
+def _check_kafka(kafka: KafkaSettings) -> None:
+    for server in kafka.bootstrap_servers:
+        try:
+            split_address(server)
+        except FatalError as error:
+            raise InvalidValueError(("kafka", "bootstrap_servers"), f"is wrong: {error}") from error
+    for field in ("topic", "dead_letter_topic"):
+        name = getattr(kafka, field)
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
+            raise InvalidValueError(
+                ("kafka", field), f"is {shown((), name)}; it must be 1 to 249 letters, digits, . _ -"
+            )
+    if kafka.topic == kafka.dead_letter_topic:
+        raise InvalidValueError(("kafka", "dead_letter_topic"), f"is {kafka.topic!r}, the topic that is read")
+    if not kafka.group:
+        raise InvalidValueError(("kafka", "group"), "is empty; offsets are committed under it")
+    if kafka.heartbeat_interval_ms >= kafka.session_timeout_ms:
+        raise InvalidValueError(
+            ("kafka", "heartbeat_interval_ms"),
+            f"is {kafka.heartbeat_interval_ms}; it must be under session_timeout_ms "
+            f"({kafka.session_timeout_ms}), best a third of it",
+        )
+    if (kafka.tls_cert_file is None) != (kafka.tls_key_file is None):
+        missing = "tls_cert_file" if kafka.tls_cert_file is None else "tls_key_file"
+        raise InvalidValueError(("kafka", missing), "is missing; a certificate and its key go together")
+    if kafka.security_protocol.startswith("SASL"):
+        for field in ("username", "password"):
+            if not getattr(kafka, field):
+                raise InvalidValueError(
+                    ("kafka", field),
+                    f"is missing; {kafka.security_protocol} needs it: set GNOMON_KAFKA_{field.upper()}",
+                )

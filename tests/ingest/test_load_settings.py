@@ -1,0 +1,391 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+import pytest
+
+from ingest import settings as settings_module
+from ingest.errors import SettingsError
+from ingest.load_settings import example_toml, load_settings, settings_hash
+from ingest.settings import KafkaSettings, Settings, StoreSettings
+from ingest.settings_convert import allowed, field_types
+
+MINIMAL = """
+[experiment]
+name = "e"
+reference = "fp16"
+candidates = ["awq-4.bit"]
+models = { "*" = { fp16 = "m", "awq-4.bit" = "m-awq" } }
+[endpoints.fp16]
+url = "http://127.0.0.1:1"
+[endpoints."awq-4.bit"]
+url = "https://gpu.example/openai"
+"""
+
+
+def load(tmp_path: Path, text: str = MINIMAL, **environ: str) -> Settings:
+    file = tmp_path / "gnomon.toml"
+    file.write_text(text, encoding="utf-8")
+    return load_settings(file, environ)
+
+
+def refusal(tmp_path: Path, text: str = MINIMAL, **environ: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, text, **environ)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.removeprefix(f"{tmp_path}/")
+
+
+def test_minimal_file_has_the_defaults(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert settings.experiment.candidates == ["awq-4.bit"]
+    assert settings.experiment.models == {"*": {"fp16": "m", "awq-4.bit": "m-awq"}}
+    assert settings.endpoints["awq-4.bit"].url == "https://gpu.example/openai"
+    assert settings.kafka == KafkaSettings()
+    assert settings.store == StoreSettings()
+
+
+def test_environment_sets_every_kind_of_value(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        GNOMON_KAFKA_BOOTSTRAP_SERVERS="a:9092, b:9093",
+        GNOMON_KAFKA_PASSWORD="hush",
+        GNOMON_STORE_URL="http://clickhouse:8123",
+        GNOMON_STORE_VERIFY_TLS="false",
+        GNOMON_EXPERIMENT_NOISE_FRACTION="0.25",
+        GNOMON_EXPERIMENT_SEED="11",
+        GNOMON_ENDPOINT_AWQ_4_BIT_API_KEY="sk-1",
+        GNOMON_ENDPOINT_FP16_SUPPORTS_FORCED="true",
+        GNOMON_ALERTS_WEBHOOK_SECRET="whsec",
+        GNOMON_ALERTS_TOLERATED_REGRESSION_RATE="0.02",
+        GNOMON_KAFKA_USERNAME="",
+        HOME="elsewhere",
+    )
+    assert settings.kafka.bootstrap_servers == ["a:9092", "b:9093"]
+    assert settings.kafka.password == "hush"
+    assert settings.kafka.username is None
+    assert settings.store.url == "http://clickhouse:8123"
+    assert settings.store.verify_tls is False
+    assert settings.experiment.noise_fraction == 0.25
+    assert settings.experiment.seed == 11
+    assert settings.endpoints["awq-4.bit"].api_key == "sk-1"
+    assert settings.endpoints["fp16"].api_key is None
+    assert settings.endpoints["fp16"].supports_forced is True
+    assert settings.alerts.webhook_secret == "whsec"
+    assert settings.alerts.tolerated_regression_rate == 0.02
+
+
+def test_environment_wins_over_the_file(tmp_path: Path) -> None:
+    text = MINIMAL + '[kafka]\ngroup = "from-file"\n'
+    assert load(tmp_path, text).kafka.group == "from-file"
+    assert load(tmp_path, text, GNOMON_KAFKA_GROUP="from-env").kafka.group == "from-env"
+
+
+def test_secret_from_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("päss word\n", encoding="utf-8")
+    assert load(tmp_path, GNOMON_STORE_PASSWORD_FILE=str(secret)).store.password == "päss word"
+    message = refusal(tmp_path, GNOMON_STORE_PASSWORD_FILE=str(secret), GNOMON_STORE_PASSWORD="x")
+    assert message == "GNOMON_STORE_PASSWORD and GNOMON_STORE_PASSWORD_FILE are both set; keep one"
+    message = refusal(tmp_path, GNOMON_STORE_PASSWORD_FILE="nowhere/secret")
+    assert message == "GNOMON_STORE_PASSWORD_FILE: cannot read nowhere/secret: No such file or directory"
+    secret.write_text("\n")
+    assert "is empty" in refusal(tmp_path, GNOMON_STORE_PASSWORD_FILE=str(secret))
+
+
+def test_only_secrets_have_a_file_variable(tmp_path: Path) -> None:
+    assert "GNOMON_STORE_URL_FILE sets nothing" in refusal(tmp_path, GNOMON_STORE_URL_FILE="x")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'url = "http://127.0.0.1:1"',
+            'url = "ftp://127.0.0.1:1"',
+            "gnomon.toml: endpoints.fp16.url is 'ftp://127.0.0.1:1'; "
+            "it must be a URL that starts with http:// or https://",
+        ),
+        (
+            'url = "http://127.0.0.1:1"',
+            "",
+            "gnomon.toml: endpoints.fp16.url is missing; "
+            "it must be a URL that starts with http:// or https://",
+        ),
+        (
+            'url = "http://127.0.0.1:1"',
+            'url = "http://127.0.0.1:1"\nconect_timeout_s = 3',
+            "gnomon.toml: endpoints.fp16.conect_timeout_s is not a known key; "
+            "did you mean connect_timeout_s?",
+        ),
+        (
+            'name = "e"',
+            'name = "e"\nnoise_fraction = 1.5',
+            "gnomon.toml: experiment.noise_fraction is 1.5; it must be a number, at least 0 and at most 1",
+        ),
+        (
+            'name = "e"',
+            'name = "e"\nseed = true',
+            "gnomon.toml: experiment.seed is True; it must be a whole number",
+        ),
+        (
+            'name = "e"',
+            'name = "e"\nnoise_fraction = nan',
+            "gnomon.toml: experiment.noise_fraction is nan; it must be a number, at least 0 and at most 1",
+        ),
+        (
+            'candidates = ["awq-4.bit"]',
+            "candidates = []",
+            "gnomon.toml: experiment.candidates is []; it must be a list of at least 1, each "
+            "a name of up to 64 letters, digits and . _ - that starts with one",
+        ),
+        (
+            'reference = "fp16"',
+            'reference = "fp61"',
+            "gnomon.toml: experiment.reference names 'fp61', which [endpoints] does not have; "
+            "did you mean fp16?",
+        ),
+        (
+            'candidates = ["awq-4.bit"]',
+            'candidates = ["fp16"]',
+            "gnomon.toml: experiment.candidates holds 'fp16', which is the reference itself",
+        ),
+        (
+            'candidates = ["awq-4.bit"]',
+            'candidates = ["awq-4.bit", "awq-4.bit"]',
+            "gnomon.toml: experiment.candidates names 'awq-4.bit' twice",
+        ),
+        (
+            ', "awq-4.bit" = "m-awq" }',
+            "}",
+            "gnomon.toml: experiment.models.\"*\" has no model for endpoint 'awq-4.bit'",
+        ),
+        (
+            "fp16 = \"m\"",
+            "fp16 = 7",
+            "gnomon.toml: experiment.models.\"*\".fp16 is 7; it must be a string",
+        ),
+        (
+            '{ "*" = { fp16 = "m", "awq-4.bit" = "m-awq" } }',
+            "{}",
+            'gnomon.toml: experiment.models is empty; it needs a row for each served model, or "*" for any',
+        ),
+        (
+            "[experiment]",
+            "endpoint = 1\n[experiment]",
+            "gnomon.toml: endpoint is not a known key; did you mean endpoints?",
+        ),
+        (
+            "[experiment]",
+            "kafka = 1\n[experiment]",
+            "gnomon.toml: kafka is 1; it must be a table",
+        ),
+        (
+            '[endpoints."awq-4.bit"]',
+            '[endpoints."awq 4"]\nurl = "http://x"\n[endpoints."awq-4.bit"]',
+            "gnomon.toml: endpoints.\"awq 4\" is no valid key; "
+            "it must be a name of up to 64 letters, digits and . _ - that starts with one",
+        ),
+    ],
+)  # fmt: skip
+def test_refusal_names_file_key_value_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert MINIMAL.count(old) == 1
+    assert refusal(tmp_path, MINIMAL.replace(old, new)) == message
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (
+            '[kafka]\nsecurity_protocol = "TLS"',
+            "kafka.security_protocol is 'TLS'; it must be one of PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL",
+        ),
+        (
+            '[kafka]\nbootstrap_servers = ["host:port"]',
+            "kafka.bootstrap_servers is wrong: "
+            "'host:port' is not the address of a Kafka broker; write host:port",
+        ),
+        ('[kafka]\ntls_ca_file = "no.pem"', "kafka.tls_ca_file is 'no.pem'; there is no such file"),
+        (
+            '[kafka]\ntls_cert_file = "c.pem"',
+            "kafka.tls_key_file is missing; a certificate and its key go together",
+        ),
+        ('[kafka]\ntopic = "a b"', "kafka.topic is 'a b'; it must be 1 to 249 letters, digits, . _ -"),
+        (
+            '[kafka]\ntopic = "gnomon.dead"',
+            "kafka.dead_letter_topic is 'gnomon.dead', the topic that is read",
+        ),
+        ('[kafka]\ngroup = ""', "kafka.group is empty; offsets are committed under it"),
+        (
+            "[kafka]\nheartbeat_interval_ms = 10000",
+            "kafka.heartbeat_interval_ms is 10000; "
+            "it must be under session_timeout_ms (10000), best a third of it",
+        ),
+        (
+            '[kafka]\nsecurity_protocol = "SASL_SSL"\nusername = "u"',
+            "kafka.password is missing; SASL_SSL needs it: set GNOMON_KAFKA_PASSWORD",
+        ),
+        ('[routes.x]\nschema = "no.json"', "routes.x.schema is 'no.json'; there is no such file"),
+        (
+            "[alerts]\ntolerated_regression_rate = 0.5",
+            "alerts.tolerated_regression_rate is 0.5; it must be a number, over 0 and under 0.5",
+        ),
+        (
+            '[store]\nurl = "tcp://u:pw@host"',
+            "store.url is 'tcp://***@host'; "
+            "it must be http://HOST:PORT, https://HOST:PORT or chdb:///FOLDER",
+        ),
+    ],
+)  # fmt: skip
+def test_sections_are_checked(tmp_path: Path, section: str, message: str) -> None:
+    assert refusal(tmp_path, MINIMAL + section) == f"gnomon.toml: {message}"
+
+
+@pytest.mark.parametrize(
+    ("section", "variable"),
+    [
+        ('[kafka]\npassword = "hush"', "GNOMON_KAFKA_PASSWORD"),
+        ('[store]\npassword = "hush"', "GNOMON_STORE_PASSWORD"),
+        ('[alerts]\nwebhook_secret = "hush"', "GNOMON_ALERTS_WEBHOOK_SECRET"),
+        ('[endpoints.a-b]\nurl = "http://x"\napi_key = "hush"', "GNOMON_ENDPOINT_A_B_API_KEY"),
+    ],
+)
+def test_secrets_in_the_file_are_refused(tmp_path: Path, section: str, variable: str) -> None:
+    message = refusal(tmp_path, MINIMAL + section)
+    assert f"set {variable} or {variable}_FILE" in message
+    assert "hush" not in message
+
+
+def test_error_in_a_variable_names_the_variable(tmp_path: Path) -> None:
+    message = refusal(tmp_path, GNOMON_EXPERIMENT_SEED="seven")
+    assert message == "GNOMON_EXPERIMENT_SEED: experiment.seed is 'seven'; it must be a whole number"
+
+
+def test_unknown_variable_names_the_nearest(tmp_path: Path) -> None:
+    message = refusal(tmp_path, GNOMON_KAFKA_BOOTSTRAP_SERVER="a:1")
+    assert message == (
+        "GNOMON_KAFKA_BOOTSTRAP_SERVER sets nothing; did you mean GNOMON_KAFKA_BOOTSTRAP_SERVERS?"
+    )
+    assert "GNOMON_ENDPOINT_FP16_API_KEY?" in refusal(tmp_path, GNOMON_ENDPOINT_FP61_API_KEY="k")
+
+
+def test_two_endpoints_with_one_variable_are_refused(tmp_path: Path) -> None:
+    message = refusal(tmp_path, MINIMAL + '[endpoints.awq_4-bit]\nurl = "http://x"\n')
+    assert "would both be set by GNOMON_ENDPOINT_AWQ_4_BIT_URL; rename one" in message
+
+
+def test_broken_toml_gives_line_and_column(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "[experiment]\nname = oops\n")
+    assert message == "gnomon.toml: broken TOML: Invalid value (at line 2, column 8)"
+
+
+def test_missing_file_and_wrong_bytes(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"no\.toml: cannot read the settings: No such file"):
+        load_settings(tmp_path / "no.toml", {})
+    file = tmp_path / "latin1.toml"
+    file.write_bytes(b"# caf\xe9")
+    with pytest.raises(SettingsError, match="not UTF-8 at byte 5"):
+        load_settings(file, {})
+    file.write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode())
+    assert load_settings(file, {}).experiment.name == "e"
+    with pytest.raises(SettingsError, match="experiment is missing; it must be a table"):
+        load(tmp_path, "")
+
+
+def test_files_come_back_absolute(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("x")
+    settings = load(tmp_path, MINIMAL + '[store]\ntls_ca_file = "ca.pem"\n')
+    assert settings.store.tls_ca_file == str(tmp_path / "ca.pem")
+
+
+def test_hash_covers_what_decides_the_answers(tmp_path: Path) -> None:
+    text = MINIMAL + '[endpoints.unused]\nurl = "http://unused"\n'
+    base = settings_hash(load(tmp_path, text))
+    assert re.fullmatch("[0-9a-f]{32}", base)
+
+    def changed(old: str, new: str) -> str:
+        assert old in text
+        return settings_hash(load(tmp_path, text.replace(old, new, 1)))
+
+    for old, new in [
+        ("127.0.0.1:1", "127.0.0.1:2"),
+        ("m-awq", "m-gptq"),
+        ('name = "e"', 'name = "e"\ngreedy_fraction = 0.5'),
+        ('name = "e"', 'name = "e"\nsample_fraction = 0.5'),
+        ('name = "e"', 'name = "e"\nseed = 8'),
+    ]:
+        assert changed(old, new) != base, new
+    for old, new in [
+        ("http://unused", "http://other"),
+        ('name = "e"', 'name = "renamed"'),
+        ('url = "http://127.0.0.1:1"', 'url = "http://127.0.0.1:1"\ntotal_timeout_s = 7.0'),
+        ("[experiment]", "[compare]\nnear_tie_nats = 1.0\n[experiment]"),
+    ]:
+        assert changed(old, new) == base, new
+    assert settings_hash(load(tmp_path, text, GNOMON_ENDPOINT_FP16_API_KEY="sk")) == base
+
+
+def structs(kind: Any) -> set[type[msgspec.Struct]]:
+    """Every Struct reachable from `kind`."""
+    found: set[type[msgspec.Struct]] = set()
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        found.add(kind)
+        for inner in field_types(kind).values():
+            found |= structs(inner)
+    elif get_origin(kind) is dict:
+        found |= structs(get_args(kind)[1])
+    return found
+
+
+def test_example_loads(tmp_path: Path) -> None:
+    settings = load(tmp_path, example_toml())
+    assert settings.experiment.reference in settings.endpoints
+    assert settings.store == StoreSettings()
+
+
+def test_example_names_every_field() -> None:
+    text = example_toml()
+    all_structs = structs(Settings)
+    declared = {
+        value
+        for value in vars(settings_module).values()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct) and value is not msgspec.Struct
+    }
+    assert all_structs == declared
+    for struct in all_structs - {Settings}:
+        for name in field_types(struct):
+            assert re.search(rf"^(# )?{name}( =|:)|^\[.*\.{name}\]", text, re.MULTILINE), name
+    for section in field_types(Settings):
+        assert re.search(rf"^(# )?\[{section}[\].]", text, re.MULTILINE), section
+
+
+def test_commented_lines_of_the_example_are_the_defaults(tmp_path: Path) -> None:
+    text = re.sub(r"^# (?=[a-z_]+ = |\[)", "", example_toml(), flags=re.MULTILINE)
+    for name in ("ca.pem", "client.pem", "client.key", "log-extract.schema.json"):
+        (tmp_path / name).write_text("x")
+    settings = load(tmp_path, text)
+    assert settings.routes["log-extract"].schema == str(tmp_path / "log-extract.schema.json")
+    shown = tomllib.loads(text)
+    for section, struct in field_types(Settings).items():
+        if get_origin(struct) is not None:
+            continue
+        for info in msgspec.structs.fields(struct):
+            if info.required:
+                continue
+            default = info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
+            if default is not None:
+                assert shown[section][info.name] == default, f"{section}.{info.name}"
+
+
+def test_every_constraint_has_words() -> None:
+    for struct in structs(Settings):
+        for name, kind in field_types(struct).items():
+            if get_origin(kind) is not dict and not structs(kind):
+                assert "^" not in allowed(kind), name
