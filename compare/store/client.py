@@ -1,0 +1,234 @@
+"""One way to the store: a ClickHouse server, the embedded engine, or its owner over loopback."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+from urllib.parse import urlsplit
+
+import clickhouse_connect
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ClickHouseError
+
+from compare.store import embedded, errors
+from compare.store.lockfile import Owner
+from compare.store.sql_text import first_word, why_not_read_only
+from ingest.errors import FatalError
+from ingest.settings import StoreSettings
+
+Role = Literal["owner", "reader", "any"]
+
+_CONNECT_SECONDS = 5
+_ANSWER_SECONDS = 330
+
+
+class Result(NamedTuple):
+    """A query's answer. Times are aware UTC datetimes; a String that is not UTF-8 comes as hex."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """One dictionary a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+class Store:
+    """A connection to one database. Calls on it are serialised; open one a thread for speed.
+
+    Every method raises RetryError if the store is away or overloaded, and StoreQueryError (a
+    FatalError with ClickHouse's `code`) if it refuses for good.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        database: str,
+        where: str,
+        is_read_only: bool = False,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._client = client
+        self._on_close = on_close
+        self._is_read_only = is_read_only
+        self._column_types: dict[str, dict[str, str]] = {}
+        self.database = database
+        self.where = where
+        # Set only now: at connection the database may not exist yet.
+        client.database = database
+
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Result:
+        """Run one statement that answers with rows. `parameters` are bound by the server:
+        `{name:Type}` in the SQL.
+        """
+        self._guard(sql)
+        try:
+            result = self._client.query(sql, parameters=dict(parameters or {}))
+        except ClickHouseError as error:
+            raise errors.of_query(error, self.where) from error
+        except RuntimeError as error:
+            raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
+        columns = tuple(result.column_names)
+        if not columns and first_word(sql) in ("SELECT", "WITH"):
+            columns = self._columns_of(sql, parameters)
+        return Result(columns, [tuple(row) for row in result.result_rows])
+
+    def command(
+        self, sql: str, parameters: Mapping[str, Any] | None = None, *, use_database: bool = True
+    ) -> None:
+        """Run one statement that answers with nothing, such as DDL."""
+        self._guard(sql)
+        try:
+            self._client.command(sql, parameters=dict(parameters or {}), use_database=use_database)
+        except ClickHouseError as error:
+            raise errors.of_query(error, self.where) from error
+
+    def insert(
+        self,
+        table: str,
+        column_names: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        dedup_token: str | None = None,
+        query_id: str | None = None,
+    ) -> None:
+        """Insert rows in one block. The same `dedup_token` twice stores the rows once.
+
+        Raises DeadLetterError (`store_refused`) if a row can never be stored, RetryError if the
+        insert may succeed later, FatalError if table, column or permission is missing.
+        """
+        settings: dict[str, Any] = {"async_insert": 0}
+        if dedup_token is not None:
+            settings["insert_deduplication_token"] = dedup_token
+        if query_id is not None:
+            settings["query_id"] = query_id
+        types = self._types_of(table)
+        unknown = [name for name in column_names if name not in types]
+        if unknown:
+            raise FatalError(
+                f"store {self.where}: table {table} lacks {', '.join(unknown)}: run `gnomon migrate`"
+            )
+        try:
+            self._client.insert(
+                table,
+                rows,
+                column_names=list(column_names),
+                column_type_names=[types[name] for name in column_names],
+                settings=settings,
+            )
+        except (ClickHouseError, *errors.ROW_ERRORS) as error:
+            raise errors.of_insert(error, table, self.where) from error
+
+    def close(self) -> None:
+        """Close the connection; the last store of an embedded engine closes the engine."""
+        self._client.close()
+        self._on_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _guard(self, sql: str) -> None:
+        reason = why_not_read_only(sql) if self._is_read_only else None
+        if reason:
+            raise errors.StoreQueryError(
+                f"store {self.where}: {reason.replace('token', 'connection')}", code=164
+            )
+
+    def _types_of(self, table: str) -> dict[str, str]:
+        """Column types, asked for once: a running service never sees its tables change."""
+        if table not in self._column_types:
+            described = self.query(f"DESCRIBE TABLE `{table}`")
+            self._column_types[table] = {str(row[0]): str(row[1]) for row in described.rows}
+        return self._column_types[table]
+
+    def _columns_of(self, sql: str, parameters: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """The columns of an empty result, which the embedded client leaves out."""
+        described = self._client.query(
+            f"DESCRIBE TABLE ({sql.rstrip().rstrip(';')}\n)", parameters=dict(parameters or {})
+        )
+        return tuple(str(row[0]) for row in described.result_rows)
+
+
+def open_store(settings: StoreSettings, *, role: Role) -> Store:
+    """Connect to the store named by the settings.
+
+    `owner` must own an embedded folder; `reader` may only read; `any` takes what is there. For
+    `chdb:///folder`: a live owner is asked over its port, a free folder is opened (and served).
+    Raises RetryError if a server is away, FatalError on a wrong password, a folder that cannot be
+    written, or (owner) a folder that another process owns.
+    """
+    # Its own messages repeat, with a stack trace, the error that we raise in one line.
+    logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)
+    if settings.url.startswith("chdb://"):
+        return _open_embedded(settings, role)
+    return _connect_http(
+        settings.url,
+        username=settings.username,
+        password=settings.password or "",
+        settings=settings,
+        where=settings.url,
+        is_read_only=role == "reader",
+    )
+
+
+def _open_embedded(settings: StoreSettings, role: Role) -> Store:
+    folder = Path(settings.url.removeprefix("chdb://"))
+    opened = embedded.open_folder(folder, role=role, max_memory_bytes=settings.max_memory_bytes)
+    if isinstance(opened, Owner):
+        token = opened.reader_token if role == "reader" else opened.writer_token
+        return _connect_http(
+            opened.url,
+            username="default",
+            password=token,
+            settings=settings,
+            where=f"{settings.url} (through process {opened.pid})",
+            is_read_only=role == "reader",
+        )
+    try:
+        client = clickhouse_connect.get_client(interface="chdb", path=str(opened.folder), tz_mode="aware")
+        if role == "reader":
+            client.command("SET readonly = 1")
+    except ClickHouseError as error:
+        embedded.release(opened)
+        raise FatalError(f"store {settings.url}: {errors.one_line(error)}") from error
+    return Store(
+        client,
+        database=settings.database,
+        where=settings.url,
+        is_read_only=role == "reader",
+        on_close=lambda: embedded.release(opened),
+    )
+
+
+def _connect_http(
+    url: str, *, username: str, password: str, settings: StoreSettings, where: str, is_read_only: bool
+) -> Store:
+    address = urlsplit(url)
+    is_tls = address.scheme == "https"
+    try:
+        client = clickhouse_connect.get_client(
+            interface=address.scheme,
+            host=address.hostname or "",
+            port=address.port or (8443 if is_tls else 8123),
+            username=username,
+            password=password,
+            verify=settings.verify_tls,
+            ca_cert=settings.tls_ca_file,
+            # A session would forbid two queries at once; nothing here needs one.
+            autogenerate_session_id=False,
+            connect_timeout=_CONNECT_SECONDS,
+            send_receive_timeout=_ANSWER_SECONDS,
+            tz_mode="aware",
+        )
+    except ClickHouseError as error:
+        raise errors.of_query(error, where) from error
+    return Store(client, database=settings.database, where=where, is_read_only=is_read_only)

@@ -1,0 +1,106 @@
+"""What an error of the store means for the work at hand.
+
+ClickHouse error codes are from `src/Common/ErrorCodes.cpp` of the ClickHouse sources.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from clickhouse_connect.driver.exceptions import ClickHouseError, DataError
+
+from ingest.errors import DeadLetterError, FatalError, GnomonError, RetryError
+
+REFUSED = "store_refused"
+"""The reason of a row that the store can never take."""
+
+ROW_ERRORS = (DataError, ValueError, TypeError, AttributeError, OverflowError, struct.error)
+"""What clickhouse-connect raises when a Python value does not fit its column."""
+
+_ROW_CODES = frozenset(
+    {
+        6,  # CANNOT_PARSE_TEXT
+        20,  # NUMBER_OF_COLUMNS_DOESNT_MATCH
+        26,  # CANNOT_PARSE_QUOTED_STRING
+        27,  # CANNOT_PARSE_INPUT_ASSERTION_FAILED
+        32,  # ATTEMPT_TO_READ_AFTER_EOF
+        33,  # CANNOT_READ_ALL_DATA
+        38,  # CANNOT_PARSE_DATE
+        41,  # CANNOT_PARSE_DATETIME
+        53,  # TYPE_MISMATCH
+        69,  # ARGUMENT_OUT_OF_BOUND
+        70,  # CANNOT_CONVERT_TYPE
+        72,  # CANNOT_PARSE_NUMBER
+        117,  # INCORRECT_DATA
+        128,  # TOO_LARGE_ARRAY_SIZE
+        131,  # TOO_LARGE_STRING_SIZE
+        190,  # SIZES_OF_ARRAYS_DONT_MATCH
+        321,  # VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
+        349,  # CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
+        376,  # CANNOT_PARSE_UUID
+        395,  # FUNCTION_THROW_IF_VALUE_IS_NON_ZERO
+        407,  # DECIMAL_OVERFLOW
+        469,  # VIOLATED_CONSTRAINT
+    }
+)
+_FATAL_CODES = {
+    16: "the table lacks a column: run `gnomon migrate`",
+    47: "the query names something that does not exist",
+    46: "the query calls a function that does not exist",
+    60: "the table or view does not exist: run `gnomon migrate`",
+    62: "the SQL has a syntax error",
+    81: "the database does not exist: run `gnomon migrate`",
+    115: "the store does not know a setting",
+    164: "the store is read-only for this user or token",
+    192: "the user does not exist",
+    193: "the password is wrong",
+    194: "a password is needed",
+    497: "the user lacks the permission",
+    516: "wrong user name or password",
+}
+
+
+class StoreQueryError(FatalError):
+    """The store refused a statement; `code` is ClickHouse's error code, None if it gave none."""
+
+    def __init__(self, message: str, *, code: int | None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def one_line(error: BaseException) -> str:
+    """The error's text in one line of at most 400 characters, without version and stack trace."""
+    text = str(error) or type(error).__name__
+    found = re.search(r"DB::Exception: (?:\w+: )?(.*)", text, re.DOTALL)
+    text = found.group(1) if found else text
+    text = re.sub(
+        r"\s*\(version [^)]*(\([^)]*\))?\)|\(for url [^)]*\)|Stack trace:.*", "", text, flags=re.DOTALL
+    )
+    text = re.sub(r"\s+", " ", text).strip()
+    return text if len(text) <= 400 else text[:397] + "..."
+
+
+def of_insert(error: Exception, table: str, where: str) -> GnomonError:
+    """What a failed insert means.
+
+    Only codes that speak of the rows themselves dead-letter; a code that is not known is retried,
+    because stopping is better than dropping.
+    """
+    code = getattr(error, "code", None)
+    text = f"store {where}, insert into {table}: {one_line(error)}"
+    if code in _ROW_CODES or (code is None and isinstance(error, ROW_ERRORS)):
+        return DeadLetterError(REFUSED, text)
+    if code in _FATAL_CODES:
+        return StoreQueryError(f"{text} ({_FATAL_CODES[code]})", code=code)
+    return RetryError(text)
+
+
+def of_query(error: ClickHouseError, where: str) -> GnomonError:
+    """What a failed query or command means: away (no code, or overload), else refused for good."""
+    code = error.code if hasattr(error, "code") else None
+    text = f"store {where}: {one_line(error)}"
+    if code is None or code in (202, 209, 210, 241, 242, 243, 252, 319, 999):
+        return RetryError(text)
+    hint = _FATAL_CODES.get(code)
+    return StoreQueryError(f"{text} ({hint})" if hint else text, code=code)
