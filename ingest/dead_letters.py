@@ -9,16 +9,16 @@ from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
 
-from ingest.errors import RetryError
+from ingest.errors import FatalError, RetryError
 from ingest.kafka_errors import judge
-from ingest.kafka_options import common_options
+from ingest.kafka_options import common_options, require_reachable
 from ingest.records import RawRecord
 from ingest.settings import KafkaSettings
 
 _HEADERS_BYTES = 1024 * 1024
 _MAX_MESSAGE_CHARACTERS = 1000
-_CONNECT_MS = 10_000
-_DELIVERY_MS = 20_000
+_CONNECT_MS = 5_000
+_DELIVERY_MS = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +52,11 @@ class DeadLetterTopic:
                 headers=headers,
             )
             future.get(timeout=_DELIVERY_MS / 1000 + 5)
-        except kafka_errors.KafkaError as error:
+        except (FatalError, kafka_errors.KafkaError) as error:
             place = f"{raw.position.topic}[{raw.position.partition}]@{raw.position.offset}"
             raise RetryError(
                 f"the dead letter of {place} cannot be sent to {self._settings.dead_letter_topic!r}: "
-                f"{judge(error, self._settings)}"
+                f"{error if isinstance(error, FatalError) else judge(error, self._settings)}"
             ) from error
 
     def close(self) -> None:
@@ -66,6 +66,7 @@ class DeadLetterTopic:
             self._producer = None
 
     def _connect(self) -> Any:
+        require_reachable(self._settings.bootstrap_servers)
         clients: list[Any] = []
 
         def keep_client(**config: Any) -> Any:

@@ -21,6 +21,10 @@ class Delivered(msgspec.Struct, frozen=True):
     epoch: int
 
 
+class EndOfRecords(Exception):
+    """`get` has nothing more to give: `end` was called."""
+
+
 def record_bytes(record: RawRecord) -> int:
     """Size of a record's key, value and headers, in bytes."""
     headers = sum(len(name) + len(value) for name, value in record.headers)
@@ -42,6 +46,7 @@ class HandOver:
         self._bytes = 0
         self._largest = 1
         self._is_full = False
+        self._is_ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: asyncio.Queue[Delivered | Exception] = asyncio.Queue()
 
@@ -65,9 +70,16 @@ class HandOver:
         """Make every later `get` raise `error`, once the records before it are taken."""
         self._post(error)
 
+    def end(self) -> None:
+        """Give out no more records, also none of those that wait. Called on the loop."""
+        self._is_ended = True
+        self._queue.put_nowait(EndOfRecords())
+
     async def get(self) -> Delivered:
-        """The next record. Raises what `fail` was given."""
+        """The next record. Raises what `fail` was given, and EndOfRecords after `end`."""
         item = await self._queue.get()
+        if self._is_ended:
+            item = EndOfRecords()
         if isinstance(item, Exception):
             self._queue.put_nowait(item)
             raise item

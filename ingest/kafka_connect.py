@@ -78,7 +78,10 @@ def connect_consumer(
     except kafka_errors.KafkaTimeoutError as error:
         _close_all(clients)
         servers = ", ".join(settings.bootstrap_servers)
-        raise FatalError(f"no Kafka broker answers at {servers} within {timeout_s:.0f} s") from error
+        raise FatalError(
+            f"no Kafka broker answers at {servers} within {timeout_s:.0f} s: the port is open, but does it "
+            f"speak Kafka with kafka.security_protocol = {settings.security_protocol}?"
+        ) from error
     except kafka_errors.KafkaError as error:
         # Without this kafka-python leaves its thread and sockets behind when bootstrap fails.
         _close_all(clients)

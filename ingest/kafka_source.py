@@ -102,7 +102,7 @@ class KafkaSource:
         await self._started
 
     async def get(self) -> Delivered:
-        """The next record. Raises FatalError if the source had to give up."""
+        """The next record. Raises FatalError if the source had to give up, EndOfRecords after `rest`."""
         return await self._hand_over.get()
 
     async def commit(self) -> bool:
@@ -118,8 +118,9 @@ class KafkaSource:
         return await waiter
 
     def rest(self) -> None:
-        """Take no more records. The group membership and commits go on until `close`."""
+        """Take and give no more records. The group membership and commits go on until `close`."""
         self._is_resting = True
+        self._hand_over.end()
 
     def hold(self, partition: int) -> None:
         """Pause one partition until this process ends. The others go on."""

@@ -1,0 +1,61 @@
+"""Collects finished records into batches, cut by number of pairs or by time. Pure: time is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from compare.outcomes import Batch, ComparedPair, OtherOutcome
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """One delivered record with its outcome: its pairs, or `other`."""
+
+    partition: int
+    offset: int
+    epoch: int
+    pairs: tuple[ComparedPair, ...] = ()
+    other: OtherOutcome | None = None
+
+
+class Batcher:
+    """Holds finished records until there are `max_records` of them or `max_seconds` have passed."""
+
+    def __init__(self, experiment: str, max_records: int, max_seconds: float) -> None:
+        self._experiment = experiment
+        self._max_records = max_records
+        self._max_seconds = max_seconds
+        self._held: list[Completed] = []
+        self._since: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, completed: Completed, now: float) -> None:
+        """Hold one more; `now` is a monotonic time in seconds."""
+        if self._since is None:
+            self._since = now
+        self._held.append(completed)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds until the batch must be cut, 0 if it is due; None if nothing is held."""
+        if self._since is None:
+            return None
+        if len(self._held) >= self._max_records:
+            return 0.0
+        return max(0.0, self._since + self._max_seconds - now)
+
+    def cut(self, keep: Callable[[Completed], bool]) -> tuple[Batch, tuple[Completed, ...]]:
+        """The batch of all that is held, frozen, and the records that it settles. Then empty.
+
+        What `keep` refuses is dropped: its assignment ended, and it is delivered to the next owner.
+        """
+        held, self._held, self._since = tuple(filter(keep, self._held)), [], None
+        batch = Batch(
+            experiment=self._experiment,
+            pairs=tuple(pair for completed in held for pair in completed.pairs),
+            others=tuple(completed.other for completed in held if completed.other is not None),
+            ranges=(),
+        )
+        return batch, held

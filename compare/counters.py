@@ -1,0 +1,44 @@
+"""What became of the records of one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from compare.batcher import Completed
+
+
+class Counters(msgspec.Struct):
+    """Records, counted when their outcome is in the store.
+
+    `consumed` is counted apart, from the offset ranges that Kafka delivered; after a clean end it
+    equals `outcomes`. `pairs` counts pairs: one for each candidate of a compared record. `delivered`
+    counts what was taken up, stored or not.
+    """
+
+    delivered: int = 0
+    consumed: int = 0
+    compared: int = 0
+    pairs: int = 0
+    skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    failed: Counter[str] = msgspec.field(default_factory=Counter)
+    dead_lettered: int = 0
+
+    @property
+    def outcomes(self) -> int:
+        """Records with a stored outcome."""
+        return self.compared + self.skipped.total() + self.failed.total() + self.dead_lettered
+
+    def count(self, completed: Completed) -> None:
+        """Count one record whose outcome is stored."""
+        other = completed.other
+        if other is None:
+            self.compared += 1
+            self.pairs += len(completed.pairs)
+        elif other.kind == "skipped":
+            self.skipped[other.reason] += 1
+        elif other.kind == "failed":
+            self.failed[other.reason] += 1
+        else:
+            self.dead_lettered += 1

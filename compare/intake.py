@@ -1,0 +1,97 @@
+"""From a delivered record to a request worth replaying, or the outcome that ends it here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Collection
+from datetime import datetime
+
+from compare.outcomes import OtherOutcome
+from ingest.decode import clamp_timestamp, decode, oversize
+from ingest.errors import DeadLetterError
+from ingest.outcome import Failed, Skipped, SkipReason
+from ingest.records import MirroredRequest, RawRecord, SourcePosition
+from ingest.request import skip_reason
+from ingest.settings import ExperimentSettings
+
+REMEMBERED_IDS = 100_000
+"""Request ids remembered to find duplicates: about 20 MB."""
+
+
+class Intake:
+    """Decoding, the skip rules, sampling and duplicates, in this order. Not thread-safe."""
+
+    def __init__(self, experiment: ExperimentSettings, remembered_ids: int = REMEMBERED_IDS) -> None:
+        self._models: Collection[str] = experiment.models
+        self._sample_fraction = experiment.sample_fraction
+        self._seed = experiment.seed
+        self._remembered_ids = remembered_ids
+        self._seen: OrderedDict[str, SourcePosition] = OrderedDict()
+
+    def take(self, record: RawRecord, now: datetime) -> MirroredRequest | OtherOutcome:
+        """The request to replay, or why there is none: skipped or dead-lettered. Never raises."""
+        too_large = oversize(record)
+        if too_large is not None:
+            return ended(record, now, too_large)
+        try:
+            mirrored = decode(record, now)
+        except DeadLetterError as error:
+            return dead(record, now, error)
+        skipped = (
+            skip_reason(mirrored, self._models) or self._sampled_out(mirrored) or self._duplicate(mirrored)
+        )
+        return mirrored if skipped is None else ended(record, now, skipped, mirrored.request_id)
+
+    def _sampled_out(self, mirrored: MirroredRequest) -> Skipped | None:
+        if is_sampled(mirrored.request_id, self._sample_fraction, self._seed):
+            return None
+        return Skipped(SkipReason.SAMPLED_OUT, f"experiment.sample_fraction = {self._sample_fraction:g}")
+
+    def _duplicate(self, mirrored: MirroredRequest) -> Skipped | None:
+        first = self._seen.get(mirrored.request_id)
+        # A record that is delivered again, after a rebalance, is the same position: no duplicate.
+        if first is not None and first != mirrored.position:
+            return Skipped(
+                SkipReason.DUPLICATE, f"first seen at partition {first.partition} offset {first.offset}"
+            )
+        self._seen[mirrored.request_id] = mirrored.position
+        self._seen.move_to_end(mirrored.request_id)
+        if len(self._seen) > self._remembered_ids:
+            self._seen.popitem(last=False)
+        return None
+
+
+def is_sampled(request_id: str, fraction: float, seed: int) -> bool:
+    """Whether a request belongs to the sample: a hash of its id, so the same on every run and host."""
+    digest = hashlib.sha256(f"{seed}:sample:{request_id}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") < fraction * 2**64
+
+
+def ended(record: RawRecord, now: datetime, why: Skipped | Failed, request_id: str = "") -> OtherOutcome:
+    """The outcome of a record that was skipped or failed."""
+    mirrored_at, _ = clamp_timestamp(record.timestamp_ms, now)
+    return OtherOutcome(
+        position=record.position,
+        kind="skipped" if isinstance(why, Skipped) else "failed",
+        reason=why.reason.value,
+        detail=why.detail,
+        request_id=request_id,
+        mirrored_at=mirrored_at,
+        ingested_at=now,
+    )
+
+
+def dead(record: RawRecord, now: datetime, error: DeadLetterError, request_id: str = "") -> OtherOutcome:
+    """The outcome of a record that can never be processed; its original bytes go along."""
+    mirrored_at, _ = clamp_timestamp(record.timestamp_ms, now)
+    return OtherOutcome(
+        position=record.position,
+        kind="dead_letter",
+        reason=error.reason,
+        detail=str(error),
+        request_id=request_id,
+        mirrored_at=mirrored_at,
+        ingested_at=now,
+        raw=record,
+    )

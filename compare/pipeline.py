@@ -1,0 +1,326 @@
+"""The pipeline: source, intake, replay, comparison, batch, store, ledger, commit.
+
+    KafkaSource ──► Intake ──► Replayer ──► CompareStage ──► Batcher ──► Writer ──► Ledger ──► commit
+     a thread       (decode,    (asyncio,    (a thread,                  (a thread)              │
+        ▲            skips)      endpoints)    batches)                                          │
+        └────────────────────────────────────────────────────────────────────────────────────────┘
+
+`Pipeline._carry` takes one record from its bytes to its outcome; `Pipeline._settle` takes outcomes
+to the committed offset. Every queue between is bounded, so a slow stage makes the ones before it
+wait, and at last the source pauses its partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from compare.batcher import Batcher, Completed
+from compare.compare_stage import Compare, CompareStage
+from compare.counters import Counters
+from compare.dead_letter_rate import WINDOW_RECORDS, DeadLetterRate
+from compare.intake import Intake, dead, ended
+from compare.ledger import Ledger
+from compare.outcomes import Batch, ComparedPair, OtherOutcome
+from compare.stages import Replays, SendsDeadLetters, Source, Writes
+from ingest.errors import DeadLetterError, EndpointAwayError, RetryError
+from ingest.hand_over import Delivered, EndOfRecords
+from ingest.kafka_errors import AwayLog
+from ingest.outcome import Failed, FailReason
+from ingest.pair import ResponsePair
+from ingest.records import MirroredRequest, RawRecord
+from ingest.settings import DeliverySettings
+
+REPLAY_TRIES = 3
+"""How often a record is replayed to an endpoint that is away; each try has the client's own retries."""
+_LONGEST_WAIT_S = 30.0
+_COMPARE_BACKLOG = 32
+_LEAST_FLUSH_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Pipeline:
+    """One run of the pipeline. `run` may be called once, on the loop that made it."""
+
+    def __init__(
+        self,
+        *,
+        experiment: str,
+        source: Source,
+        ledger: Ledger,
+        intake: Intake,
+        replayer: Replays,
+        compare: Compare,
+        writer: Writes,
+        dead_letters: SendsDeadLetters,
+        delivery: DeliverySettings,
+        stop_writing: threading.Event,
+        on_progress: Callable[[Counters], None] | None = None,
+    ) -> None:
+        """`stop_writing` makes `writer` give up its retries; it is set when the drain takes too long."""
+        self.counters = Counters()
+        self._experiment = experiment
+        self._source = source
+        self._ledger = ledger
+        self._intake = intake
+        self._replayer = replayer
+        self._compare_stage = CompareStage(compare)
+        self._writer = writer
+        self._dead_letters = dead_letters
+        self._delivery = delivery
+        self._stop_writing = stop_writing
+        self._on_progress = on_progress
+        self._stop_when: Callable[[Counters], bool] | None = None
+        self._stop = asyncio.Event()
+        self._draining = False
+        self._replay_slots = asyncio.Semaphore(delivery.max_in_flight_requests)
+        self._completed: asyncio.Queue[Completed | None] = asyncio.Queue(maxsize=delivery.batch_pairs)
+        self._batcher = Batcher(experiment, delivery.batch_pairs, delivery.batch_seconds)
+        self._last_commit = 0.0
+        self._dead_rate = DeadLetterRate(delivery.dead_letter_pause_share)
+        self._dead_letter_log = AwayLog("the dead-letter topic", grace_s=0.0)
+        self._write_thread = ThreadPoolExecutor(1, "gnomon-write")
+        self._dead_letter_thread = ThreadPoolExecutor(1, "gnomon-dead-letters")
+
+    def stop(self) -> None:
+        """Begin the orderly end: no new records, drain, flush, commit. Called on the event loop."""
+        self._stop.set()
+
+    async def run(self, stop_when: Callable[[Counters], bool] | None = None) -> Counters:
+        """Run until `stop` is called or `stop_when` is true of the stored outcomes, then drain.
+
+        Raises FatalError if a part cannot go on; what is stored by then stays, nothing more is
+        committed.
+        """
+        self._stop_when = stop_when
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            await self._replayer.start()
+            await self._source.start()
+            # More than replay at once, so that endpoints are busy while other pairs are compared.
+            count = self._delivery.max_in_flight_requests + _COMPARE_BACKLOG
+            workers = [asyncio.create_task(self._work()) for _ in range(count)]
+            comparing = asyncio.create_task(self._compare_stage.run())
+            storing = asyncio.create_task(self._store_loop())
+            stopping = asyncio.create_task(self._stopped())
+            tasks = [*workers, comparing, storing, stopping]
+            await _until_done(stopping, tasks)
+            await self._drain(workers, storing)
+        finally:
+            await self._close(tasks)
+        return self.counters
+
+    async def _carry(self, delivered: Delivered) -> Completed:
+        """One record's whole way, from its bytes to its outcome. Exactly one outcome comes of it."""
+        record, now = delivered.record, datetime.now(UTC)
+        outcome: MirroredRequest | OtherOutcome | tuple[ResponsePair, ...] | tuple[ComparedPair, ...]
+        outcome = self._intake.take(record, now)
+        if isinstance(outcome, MirroredRequest):
+            outcome = await self._replay(outcome, record, now)
+        if not isinstance(outcome, OtherOutcome):
+            outcome = await self._compare(outcome, record, now)
+        if not isinstance(outcome, OtherOutcome):
+            return _completed(delivered, pairs=outcome)
+        if outcome.kind == "dead_letter":
+            await self._keep_dead_letter(record, outcome)
+        return _completed(delivered, other=outcome)
+
+    async def _settle(self, *, is_commit_due: bool) -> None:
+        """The rest of the way: outcomes into the store, into the ledger, and their offsets committed."""
+        batch, settled = self._batcher.cut(self._is_current)
+        if settled:
+            await self._write(batch)
+            self._ledger.store((done.partition, done.epoch, done.offset) for done in settled)
+            for done in settled:
+                self.counters.count(done)
+        if is_commit_due:
+            self._last_commit = time.monotonic()
+            ranges = self._ledger.take_ranges()
+            if ranges:
+                await self._write(Batch(self._experiment, (), (), ranges))
+                self._ledger.ranges_stored(ranges)
+                self.counters.consumed += sum(delivered.records for delivered in ranges)
+            if self._ledger.to_commit():
+                await self._source.commit()
+        if self._on_progress is not None:
+            self._on_progress(self.counters)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                delivered = await self._source.get()
+            except EndOfRecords:
+                return
+            if not self._ledger.is_current(delivered.record.position.partition, delivered.epoch):
+                continue
+            self.counters.delivered += 1
+            try:
+                completed = await self._carry(delivered)
+            except _GivenUpError:
+                continue
+            self._watch_dead_letters(completed)
+            await self._completed.put(completed)
+
+    async def _replay(
+        self, mirrored: MirroredRequest, record: RawRecord, now: datetime
+    ) -> tuple[ResponsePair, ...] | OtherOutcome:
+        skipped = self._replayer.skip_for(mirrored)
+        if skipped is not None:
+            return ended(record, now, skipped, mirrored.request_id)
+        for attempt in range(1, REPLAY_TRIES + 1):
+            async with self._replay_slots:
+                if self._draining:
+                    raise _GivenUpError
+                try:
+                    return await self._replayer.replay(mirrored)
+                except EndpointAwayError as error:
+                    away = error
+                except DeadLetterError as error:
+                    return dead(record, now, error, mirrored.request_id)
+            if attempt < REPLAY_TRIES:
+                await self._sleep(_backoff_s(attempt, away.retry_after_s))
+        return ended(record, now, Failed(FailReason.ENDPOINT_AWAY, str(away)), mirrored.request_id)
+
+    async def _compare(
+        self, pairs: tuple[ResponsePair, ...], record: RawRecord, now: datetime
+    ) -> tuple[ComparedPair, ...] | OtherOutcome:
+        compared = []
+        for pair, comparison in zip(pairs, await self._compare_stage.compare(pairs), strict=True):
+            if isinstance(comparison, DeadLetterError):
+                # With several candidates too: one record, one outcome.
+                return dead(record, now, comparison, pair.mirrored.request_id)
+            compared.append(ComparedPair(str(uuid.uuid4()), pair, comparison))
+        return tuple(compared)
+
+    async def _keep_dead_letter(self, record: RawRecord, letter: OtherOutcome) -> None:
+        """Send it to the topic, trying for ever: nothing is committed past a letter that is not kept."""
+        loop, attempt = asyncio.get_running_loop(), 0
+        while True:
+            try:
+                await loop.run_in_executor(
+                    self._dead_letter_thread, self._dead_letters.send, record, letter.reason, letter.detail
+                )
+                return self._dead_letter_log.back()
+            except RetryError as error:
+                self._dead_letter_log.away(str(error))
+                if self._draining:
+                    raise _GivenUpError from error
+            attempt += 1
+            await self._sleep(_backoff_s(attempt))
+
+    def _watch_dead_letters(self, completed: Completed) -> None:
+        is_dead = completed.other is not None and completed.other.kind == "dead_letter"
+        if self._dead_rate.is_over(completed.partition, is_dead=is_dead) and is_dead:
+            self._source.hold(completed.partition)
+            _log.error(
+                "partition %d is paused: over %g %% of its last %d records are dead letters; look into "
+                "dead_letters_v1, mend the producer, then restart",
+                completed.partition,
+                self._delivery.dead_letter_pause_share * 100,
+                WINDOW_RECORDS,
+            )
+
+    async def _store_loop(self) -> None:
+        """Settle outcomes as they come. Ends after `None` was put, with everything flushed."""
+        while True:
+            left = self._batcher.seconds_left(time.monotonic())
+            if left is None or left > 0:
+                wait_s = self._delivery.commit_interval_s if left is None else left
+                try:
+                    item = await asyncio.wait_for(self._completed.get(), wait_s)
+                except TimeoutError:
+                    pass
+                else:
+                    if item is None:
+                        break
+                    self._batcher.add(item, time.monotonic())
+            now = time.monotonic()
+            is_commit_due = now - self._last_commit >= self._delivery.commit_interval_s
+            if is_commit_due or self._batcher.seconds_left(now) == 0:
+                await self._settle(is_commit_due=is_commit_due)
+            if self._stop_when is not None and self._stop_when(self.counters):
+                self._stop.set()
+        # The first may only confirm a range begun earlier; the second takes what lay beyond it.
+        await self._settle(is_commit_due=True)
+        await self._settle(is_commit_due=True)
+
+    async def _write(self, batch: Batch) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._write_thread, self._writer.write, batch)
+
+    async def _drain(self, workers: Sequence[asyncio.Task[None]], storing: asyncio.Task[None]) -> None:
+        deadline = time.monotonic() + self._delivery.drain_seconds
+        self._draining = True
+        self._source.rest()
+        try:
+            await asyncio.wait_for(asyncio.gather(*workers), self._delivery.drain_seconds)
+        except TimeoutError:
+            _log.warning("requests still under way after %g s are given up", self._delivery.drain_seconds)
+        left = max(_LEAST_FLUSH_S, deadline - time.monotonic())
+        # `storing` may have failed and take nothing any more, so the end mark is put beside it.
+        marking = asyncio.create_task(self._completed.put(None))
+        try:
+            if storing not in (await asyncio.wait([storing], timeout=left))[0]:
+                self._stop_writing.set()
+            await storing
+        except RetryError as error:
+            _log.warning("what was not stored will be delivered again: %s", error)
+        finally:
+            marking.cancel()
+
+    async def _close(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        self._stop_writing.set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._source.close()
+        await self._replayer.close()
+        self._dead_letter_thread.submit(self._dead_letters.close)
+        for thread in (self._dead_letter_thread, self._write_thread):
+            await asyncio.to_thread(thread.shutdown)
+        await self._compare_stage.close()
+
+    async def _stopped(self) -> None:
+        await self._stop.wait()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, but not through the end of the run."""
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def _is_current(self, completed: Completed) -> bool:
+        return self._ledger.is_current(completed.partition, completed.epoch)
+
+
+class _GivenUpError(Exception):
+    """The run ends before this record had its outcome: it will be delivered again."""
+
+
+def _completed(
+    delivered: Delivered, *, pairs: tuple[ComparedPair, ...] = (), other: OtherOutcome | None = None
+) -> Completed:
+    position = delivered.record.position
+    return Completed(position.partition, position.offset, delivered.epoch, pairs, other)
+
+
+def _backoff_s(attempt: int, wish_s: float | None = None) -> float:
+    """Half a second, doubled with each attempt, with jitter; or the other side's wish; 30 s at most."""
+    own_s = 0.5 * 2 ** min(attempt - 1, 10) * random.uniform(0.8, 1.2)
+    return min(_LONGEST_WAIT_S, own_s if wish_s is None else wish_s)
+
+
+async def _until_done(expected: asyncio.Task[None], tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for `expected`. Raises what any other task raised before."""
+    while not expected.done():
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()

@@ -1,0 +1,73 @@
+"""What the pipeline asks of its parts: the contract of each stage, and whether it may block."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from compare.outcomes import Batch
+from ingest.hand_over import Delivered
+from ingest.outcome import Skipped
+from ingest.pair import ResponsePair
+from ingest.records import MirroredRequest, RawRecord
+
+
+class Source(Protocol):
+    """Where records come from; `ingest.kafka_source.KafkaSource`. Never blocks the event loop."""
+
+    async def start(self) -> None:
+        """Connect. Raises FatalError if that cannot be done at start-up."""
+
+    async def get(self) -> Delivered:
+        """The next record. Raises FatalError if the source gave up, EndOfRecords after `rest`."""
+        ...
+
+    async def commit(self) -> bool:
+        """Commit what the ledger allows; whether the broker confirmed it."""
+        ...
+
+    def rest(self) -> None:
+        """Take and give no more records; commits go on."""
+
+    def hold(self, partition: int) -> None:
+        """Pause one partition for good."""
+
+    async def close(self) -> None:
+        """Leave, within some seconds."""
+
+
+class Replays(Protocol):
+    """Asks the endpoints; `ingest.replay.Replayer`. Never blocks the event loop."""
+
+    async def start(self) -> None:
+        """Open the sessions."""
+
+    async def close(self) -> None:
+        """Close the sessions."""
+
+    def skip_for(self, mirrored: MirroredRequest) -> Skipped | None:
+        """Why no side can be asked, if so."""
+
+    async def replay(self, mirrored: MirroredRequest) -> tuple[ResponsePair, ...]:
+        """One pair for each candidate.
+
+        Raises EndpointAwayError if a side is away, DeadLetterError if the request can never be
+        replayed, FatalError if a side refuses our credentials.
+        """
+        ...
+
+
+class Writes(Protocol):
+    """Stores a batch; `compare.writer.Writer`. Blocks: the pipeline calls it on a thread of its own."""
+
+    def write(self, batch: Batch) -> Any:
+        """Store it, retrying for ever. Raises RetryError only once told to stop."""
+
+
+class SendsDeadLetters(Protocol):
+    """Keeps dead letters; `ingest.dead_letters.DeadLetterTopic`. Blocks, as `Writes` does."""
+
+    def send(self, raw: RawRecord, reason: str, message: str) -> None:
+        """Keep one. Raises RetryError if it is not kept."""
+
+    def close(self) -> None:
+        """Close the connection."""
