@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
+from msgspec import Struct
 
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
@@ -25,15 +26,23 @@ _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330
 
 
-class Result(NamedTuple):
-    """A query's answer. Times are aware UTC datetimes; a String that is not UTF-8 comes as hex."""
+class Result(Struct, frozen=True):
+    """A query's answer, iterable by row. Times are aware UTC datetimes; a String that is not UTF-8
+    comes as hex.
+    """
 
-    columns: tuple[str, ...]
+    column_names: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def dicts(self) -> list[dict[str, Any]]:
         """One dictionary a row."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return [dict(zip(self.column_names, row, strict=True)) for row in self.rows]
 
 
 class Store:

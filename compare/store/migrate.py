@@ -44,14 +44,6 @@ class Migration(msgspec.Struct, frozen=True):
     checksum: str
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What `apply` would do: the migrations that have not run, and every view."""
-
-    applied: tuple[str, ...]
-    pending: tuple[Migration, ...]
-    views: tuple[str, ...]
-
-
 def shipped_migrations(folder: Traversable | None = None) -> list[Migration]:
     """The migrations that ship with the program, by number.
 
@@ -82,42 +74,25 @@ def shipped_views(folder: Traversable | None = None) -> dict[str, str]:
     return {file.name.removesuffix(".sql"): file.read_text(encoding="utf-8") for file in files}
 
 
-def plan(store: Store, shipped: list[Migration] | None = None) -> Plan:
-    """Compare the database with the shipped files; changes nothing.
+def plan(store: Store, shipped: list[Migration] | None = None) -> list[str]:
+    """Names of the migrations that `apply` would run, in order; changes nothing.
 
     Raises FatalError if a migration that has run was changed, or if the database is newer than the
     program.
     """
-    migrations = shipped_migrations() if shipped is None else shipped
-    done = _applied(store)
-    by_number = {migration.number: migration for migration in migrations}
-    for number, (name, checksum) in sorted(done.items()):
-        migration = by_number.get(number)
-        if migration is None:
-            latest = migrations[-1].name if migrations else "none"
-            raise FatalError(
-                f"database {store.database} is newer than this program: it has migration {name}, "
-                f"the program ends at {latest}"
-            )
-        if migration.checksum != checksum:
-            raise FatalError(
-                f"migration {migration.name} was changed after it ran on database {store.database}: "
-                f"checksum {migration.checksum[:12]}, recorded {checksum[:12]}"
-            )
-    pending = tuple(migration for migration in migrations if migration.number not in done)
-    return Plan(tuple(name for _, (name, _) in sorted(done.items())), pending, tuple(shipped_views()))
+    return [migration.name for migration in _pending(store, shipped or shipped_migrations())]
 
 
-def apply(store: Store, shipped: list[Migration] | None = None) -> Plan:
+def apply(store: Store, shipped: list[Migration] | None = None) -> list[str]:
     """Make the database if need be, run what is pending, make the views anew.
 
-    Returns the plan that was carried out. Safe to run again after a kill at any point: each
+    Returns the names of the migrations that ran. Safe to run again after a kill at any point: each
     statement is IF NOT EXISTS, and is recorded only when it is done. Raises FatalError like `plan`.
     """
     store.command(f"CREATE DATABASE IF NOT EXISTS `{store.database}`", use_database=False)
-    carried_out = plan(store, shipped)
+    pending = _pending(store, shipped or shipped_migrations())
     store.command(_STATE_TABLE)
-    for migration in carried_out.pending:
+    for migration in pending:
         for statement in split_statements(migration.sql):
             try:
                 store.command(statement)
@@ -126,7 +101,25 @@ def apply(store: Store, shipped: list[Migration] | None = None) -> Plan:
         row = (migration.number, migration.name, migration.checksum, datetime.now(UTC))
         store.insert("schema_migrations", ("number", "name", "checksum", "applied_at"), [row])
     _make_views(store, shipped_views())
-    return carried_out
+    return [migration.name for migration in pending]
+
+
+def _pending(store: Store, shipped: list[Migration]) -> list[Migration]:
+    done = _applied(store)
+    by_number = {migration.number: migration for migration in shipped}
+    for number, (name, checksum) in sorted(done.items()):
+        migration = by_number.get(number)
+        if migration is None:
+            raise FatalError(
+                f"database {store.database} is newer than this program: it has migration {name}, "
+                f"the program's last is {shipped[-1].name}"
+            )
+        if migration.checksum != checksum:
+            raise FatalError(
+                f"migration {migration.name} was changed after it ran on database {store.database}: "
+                f"checksum {migration.checksum[:12]}, recorded {checksum[:12]}"
+            )
+    return [migration for migration in shipped if migration.number not in done]
 
 
 def _applied(store: Store) -> dict[int, tuple[str, str]]:

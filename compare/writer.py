@@ -1,0 +1,190 @@
+"""Writes a frozen batch until it is stored: side tables first, pairs last, ranges last of all."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from compare.outcomes import Batch
+from compare.rows import TableRows, rows_of
+from ingest.errors import DeadLetterError, FatalError, RetryError
+
+# A pair's row is the sign that all else about it is stored, and a range's that all its pairs are.
+WRITE_ORDER = (
+    "requests",
+    "observations",
+    "tokens",
+    "positions",
+    "findings",
+    "noise_pairs",
+    "forced_pairs",
+    "dead_letters",
+    "outcomes",
+    "pairs",
+    "delivered_ranges",
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Inserts(Protocol):
+    """The part of `compare.store.client.Store` that writing needs."""
+
+    def insert(  # noqa: D102
+        self,
+        table: str,
+        column_names: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        dedup_token: str | None = None,
+        query_id: str | None = None,
+    ) -> None: ...
+
+
+class RefusedRow(msgspec.Struct, frozen=True):
+    """A row that the store can never take. It is kept in `dead_letters` as `store_refused`."""
+
+    table: str
+    topic_id: str
+    partition: int
+    offset: int
+    message: str
+
+
+class WriteResult(msgspec.Struct, frozen=True):
+    """What was stored, by table; what was refused; how often an insert was tried again.
+
+    A refused row of `pairs` ends its record as a dead letter; one of a side table leaves the pair.
+    """
+
+    rows: dict[str, int]
+    refused: tuple[RefusedRow, ...]
+    retries: int
+
+
+class Writer:
+    """Stores batches. Blocks; one thread at a time. `stop` ends retries, not inserts."""
+
+    def __init__(
+        self,
+        store: Inserts,
+        stop: threading.Event,
+        *,
+        group: str = "gnomon",
+        first_wait_s: float = 0.2,
+        longest_wait_s: float = 30.0,
+    ) -> None:
+        """`group` is the consumer group: it begins every query id, so that inserts can be found."""
+        self._store = store
+        self._stop = stop
+        self._group = group
+        self._first_wait_s = first_wait_s
+        self._longest_wait_s = longest_wait_s
+        self._retries = 0
+
+    def write(self, batch: Batch) -> WriteResult:
+        """Store the whole batch, however long it takes; storing it again changes nothing.
+
+        Its rows are made once, and every attempt sends the same ones under the same token. Raises
+        RetryError only if `stop` is set while the store is away, and FatalError if the store
+        refuses for good, or refuses a dead letter: nothing may be committed then.
+        """
+        self._retries = 0
+        tables = rows_of(batch)
+        refused: list[RefusedRow] = []
+        for table in WRITE_ORDER:
+            if table in tables:
+                refused += self._write_table(batch.experiment, table, tables[table])
+        stored = {table: len(tables[table].rows) for table in WRITE_ORDER if table in tables}
+        for row in refused:
+            stored[row.table] -= 1
+        return WriteResult(stored, tuple(refused), self._retries)
+
+    def _write_table(self, experiment: str, table: str, content: TableRows) -> list[RefusedRow]:
+        """Insert, halving what the store refuses until the bad rows stand alone; keep those."""
+        waiting = [content]
+        refused: list[RefusedRow] = []
+        while waiting:
+            part = waiting.pop()
+            try:
+                self._insert(table, part)
+            except DeadLetterError as error:
+                if len(part.rows) > 1:
+                    middle = len(part.rows) // 2
+                    waiting.append(TableRows(part.columns, part.rows[middle:]))
+                    waiting.append(TableRows(part.columns, part.rows[:middle]))
+                    continue
+                refused.append(self._keep_refused(experiment, table, part, error))
+        return refused
+
+    def _keep_refused(
+        self, experiment: str, table: str, part: TableRows, error: DeadLetterError
+    ) -> RefusedRow:
+        row = dict(zip(part.columns, part.rows[0], strict=True))
+        offset = row["offset"] if "offset" in row else row["first_offset"]
+        result = RefusedRow(table, row["topic_id"], row["partition"], offset, str(error))
+        _log.error("%s[%d]@%d: %s", row["topic"], row["partition"], offset, error)
+        now = datetime.now(UTC)
+        outcome = {
+            "experiment": experiment,
+            "topic": row["topic"],
+            "topic_id": row["topic_id"],
+            "partition": row["partition"],
+            "offset": offset,
+            "reason": error.reason,
+            "detail": str(error),
+            "request_id": row.get("request_id", ""),
+            "mirrored_at": row.get("mirrored_at", now),
+            "ingested_at": row.get("ingested_at", now),
+            "version": row["version"],
+        }
+        # Of several candidates each may lose its row.
+        source = f"{table}:{row['candidate']}" if "candidate" in row else table
+        self._keep("dead_letters", outcome | {"source": source, "value": msgspec.json.encode(row)})
+        if table == "pairs":
+            self._keep("outcomes", outcome | {"kind": "dead_letter"})
+        return result
+
+    def _keep(self, table: str, row: dict[str, Any]) -> None:
+        try:
+            self._insert(table, TableRows(tuple(row), [tuple(row.values())]))
+        except DeadLetterError as error:
+            raise FatalError(
+                f"a row that the store refused cannot be kept as a dead letter: {error}"
+            ) from error
+
+    def _insert(self, table: str, content: TableRows) -> None:
+        token = _token(table, content)
+        query_id = self._query_id(table, content, token)
+        wait_s = self._first_wait_s
+        while True:
+            try:
+                self._store.insert(table, content.columns, content.rows, dedup_token=token, query_id=query_id)
+                return
+            except RetryError as error:
+                _log.warning("storing %d rows is tried again in %.1f s: %s", len(content.rows), wait_s, error)
+                # Jitter keeps several services from coming back at once.
+                if self._stop.wait(wait_s * random.uniform(0.5, 1.0)):
+                    raise
+            self._retries += 1
+            wait_s = min(wait_s * 2, self._longest_wait_s)
+
+    def _query_id(self, table: str, content: TableRows, token: str) -> str:
+        """`gnomon/<group>/<topic_id>/<partitions>/<table>/<token>`: who is writing what, for KILL QUERY."""
+        topics, partitions = content.columns.index("topic_id"), content.columns.index("partition")
+        topic_ids = "+".join(sorted({str(row[topics]) for row in content.rows}))
+        numbers = "+".join(str(number) for number in sorted({row[partitions] for row in content.rows}))
+        return f"gnomon/{self._group}/{topic_ids}/{numbers}/{table}/{token[:16]}"
+
+
+def _token(table: str, content: TableRows) -> str:
+    """Hex SHA-256 of the table, the columns and every value, positions among them."""
+    encoded = msgspec.msgpack.encode((table, content.columns, content.rows))
+    return hashlib.sha256(encoded).hexdigest()
