@@ -1,0 +1,114 @@
+"""What only llama.cpp's server offers: its template and tokenizer, and the distribution at one position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ingest.endpoint import Endpoint
+from ingest.logprobs import read_entry
+from ingest.observation import Token
+
+TEMPLATE_KEYS = (
+    "messages",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+    "json_schema",
+    "chat_template_kwargs",
+    "reasoning_format",
+    "add_generation_prompt",
+    "continue_final_message",
+)
+"""Keys of a chat body that shape the prompt; `/apply-template` reads them as the chat route does."""
+
+
+class Props(msgspec.Struct, frozen=True):
+    """What `/props` says: the context of one slot, and how many slots there are."""
+
+    context_tokens: int
+    slots: int
+
+
+class LlamaCpp:
+    """Calls of one llama.cpp server. Every method raises EndpointAwayError when it is away.
+
+    Methods that return None there mean: the server refused, or answered in another shape.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._props: Props | None = None
+
+    async def props(self) -> Props | None:
+        """Return the server's properties, or None if it is no llama.cpp server. Asked once if it is."""
+        if self._props is None:
+            status, value = await self._endpoint.request_json("GET", "/props")
+            if status == 200 and isinstance(value, dict):
+                settings = value.get("default_generation_settings")
+                context = settings.get("n_ctx") if isinstance(settings, dict) else None
+                slots = value.get("total_slots")
+                if isinstance(context, int) and isinstance(slots, int):
+                    self._props = Props(context, slots)
+        return self._props
+
+    async def apply_template(self, body: dict[str, Any]) -> str | None:
+        """Return the prompt text that the chat route makes of a chat body."""
+        asked = {key: body[key] for key in TEMPLATE_KEYS if key in body}
+        status, value = await self._endpoint.request_json("POST", "/apply-template", asked)
+        prompt = value.get("prompt") if status == 200 and isinstance(value, dict) else None
+        return prompt if isinstance(prompt, str) else None
+
+    async def tokenize(self, text: str, *, is_prompt: bool) -> list[int] | None:
+        """Return token ids. A prompt gets its special tokens parsed and the start token added."""
+        asked = {"content": text, "add_special": is_prompt, "parse_special": is_prompt}
+        status, value = await self._endpoint.request_json("POST", "/tokenize", asked)
+        tokens = value.get("tokens") if status == 200 and isinstance(value, dict) else None
+        if not isinstance(tokens, list) or not all(isinstance(item, int) for item in tokens):
+            return None
+        return tokens
+
+    async def detokenize(self, ids: list[int]) -> str | None:
+        """Return the text of token ids."""
+        status, value = await self._endpoint.request_json("POST", "/detokenize", {"tokens": ids})
+        text = value.get("content") if status == 200 and isinstance(value, dict) else None
+        return text if isinstance(text, str) else None
+
+    async def next_token(self, ids: list[int], *, top: int, slot: int | None = None) -> Token | None:
+        """Return the most likely next token after `ids` with the `top` most likely ones, before sampling.
+
+        `slot` pins the server's slot, so that only the last token of a growing `ids` is computed anew.
+        """
+        asked: dict[str, Any] = {
+            "prompt": ids,
+            "n_predict": 1,
+            "n_probs": top,
+            "temperature": 0,
+            "cache_prompt": True,
+            "response_fields": ["completion_probabilities"],
+        }
+        if slot is not None:
+            asked["id_slot"] = slot
+        status, value = await self._endpoint.request_json("POST", "/completion", asked)
+        entries = value.get("completion_probabilities") if status == 200 and isinstance(value, dict) else None
+        if not isinstance(entries, list) or not entries:
+            return None
+        return read_entry(msgspec.json.encode(entries[0]), asked=top, notes={})
+
+
+async def vocabulary_size(endpoint: Endpoint) -> int | None:
+    """Return the vocabulary's size where the server tells it (llama.cpp: `/v1/models`), else None.
+
+    Raises EndpointAwayError.
+    """
+    status, value = await endpoint.request_json("GET", "/v1/models")
+    if status != 200 or not isinstance(value, dict) or not isinstance(value.get("data"), list):
+        return None
+    for model in value["data"]:
+        meta = model.get("meta") if isinstance(model, dict) else None
+        size = meta.get("n_vocab") if isinstance(meta, dict) else None
+        if isinstance(size, int) and size > 0:
+            return size
+    return None

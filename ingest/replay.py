@@ -1,0 +1,190 @@
+"""Replay: one mirrored request becomes one response pair for each candidate."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from ingest.endpoint import Endpoint
+from ingest.errors import DeadLetterError, SettingsError
+from ingest.forced import ForcedScorer
+from ingest.llama_cpp import LlamaCpp, vocabulary_size
+from ingest.observation import Observation
+from ingest.outcome import Skipped, SkipReason
+from ingest.pair import Forced, ReplayPlan, ResponsePair
+from ingest.records import MirroredRequest
+from ingest.replay_body import ReplayBody, replay_body
+from ingest.replay_plan import asked_model, plan_for
+from ingest.settings import EndpointSettings, ExperimentSettings
+
+_T = TypeVar("_T")
+
+_Call = tuple[str, int]
+"""Endpoint name, and 0 for its first observation or 1 for its second (noise)."""
+
+
+class Replayer:
+    """Asks the reference and the candidates of one experiment. `start` it first, `close` it last."""
+
+    def __init__(self, experiment: ExperimentSettings, endpoints: Mapping[str, EndpointSettings]) -> None:
+        """Raises SettingsError if the experiment names an endpoint that is not configured."""
+        self._experiment = experiment
+        names = [experiment.reference, *experiment.candidates]
+        for name in names:
+            if name not in endpoints:
+                known = ", ".join(sorted(endpoints)) or "none"
+                raise SettingsError(
+                    f'experiment "{experiment.name}" names the endpoint "{name}", which is not '
+                    f"configured (configured: {known})"
+                )
+        self._endpoints = {name: Endpoint(name, endpoints[name]) for name in names}
+        self._scorers = {
+            name: ForcedScorer(
+                LlamaCpp(self._endpoints[name]),
+                top=endpoints[name].top_logprobs,
+                max_tokens=experiment.forced_max_tokens,
+                max_prompt_tokens=experiment.forced_max_prompt_tokens,
+            )
+            for name in experiment.candidates
+        }
+        self._vocabulary: dict[str, int | None] = {}
+
+    async def start(self) -> None:
+        """Open the sessions. Nothing is sent: an endpoint may still be starting."""
+        for endpoint in self._endpoints.values():
+            await endpoint.start()
+
+    async def close(self) -> None:
+        """Close the sessions."""
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
+
+    def skip_for(self, mirrored: MirroredRequest) -> Skipped | None:
+        """Say whether the model map lacks the request's model for one of the sides."""
+        for name in self._endpoints:
+            if asked_model(self._experiment, mirrored.served_model, name) is None:
+                return Skipped(
+                    SkipReason.MODEL,
+                    f'no model of endpoint "{name}" is mapped to "{mirrored.served_model}"',
+                )
+        return None
+
+    async def replay(self, mirrored: MirroredRequest) -> tuple[ResponsePair, ...]:
+        """Ask every side and return one pair for each candidate, in the order of the settings.
+
+        The reference is asked once for all candidates. Raises EndpointAwayError when a side is away,
+        FatalError when one refuses our credentials, DeadLetterError (`model`) where `skip_for` should
+        have been asked.
+        """
+        skipped = self.skip_for(mirrored)
+        if skipped is not None:
+            raise DeadLetterError("model", skipped.detail)
+        experiment = self._experiment
+        plans = {name: plan_for(mirrored, experiment, name) for name in experiment.candidates}
+        shared = plans[experiment.candidates[0]]
+        calls: list[_Call] = [(name, 0) for name in self._endpoints]
+        if shared.wants_noise:
+            calls.append((experiment.reference, 1))
+        calls.extend((name, 1) for name, plan in plans.items() if plan.wants_candidate_noise)
+        # Neither side shall profit from always going first.
+        random.Random(f"{experiment.seed} {mirrored.request_id}").shuffle(calls)
+        bodies = {call: self._body(mirrored, shared, call) for call in calls}
+        seen = dict(
+            zip(
+                calls,
+                await _all(
+                    self._endpoints[name].ask(bodies[name, turn].body, mirrored.endpoint)
+                    for name, turn in calls
+                ),
+                strict=True,
+            )
+        )
+        size = await self._vocabulary_size()
+        return tuple(
+            await _all(self._pair(mirrored, name, plan, bodies, seen, size) for name, plan in plans.items())
+        )
+
+    def _body(self, mirrored: MirroredRequest, plan: ReplayPlan, call: _Call) -> ReplayBody:
+        name, turn = call
+        salt = f"{self._experiment.name} {mirrored.request_id} {name} {turn}"
+        model = asked_model(self._experiment, mirrored.served_model, name)
+        return replay_body(
+            mirrored.body,
+            path=mirrored.endpoint,
+            mode=plan.mode,
+            model=model or "",
+            seed=self._experiment.seed,
+            top_logprobs=self._endpoints[name].settings.top_logprobs,
+            max_tokens_cap=self._experiment.max_tokens_cap,
+            cache_salt=hashlib.sha256(salt.encode("utf-8", "replace")).hexdigest()
+            if plan.wants_noise
+            else None,
+        )
+
+    async def _pair(
+        self,
+        mirrored: MirroredRequest,
+        name: str,
+        plan: ReplayPlan,
+        bodies: dict[_Call, ReplayBody],
+        seen: dict[_Call, Observation],
+        vocabulary: int | None,
+    ) -> ResponsePair:
+        reference = seen[self._experiment.reference, 0]
+        candidate = seen[name, 0]
+        sent = bodies[name, 0]
+        counts = reference.prompt_tokens, candidate.prompt_tokens
+        return ResponsePair(
+            mirrored=mirrored,
+            experiment=self._experiment.name,
+            reference_name=self._experiment.reference,
+            candidate_name=name,
+            reference_body=bodies[self._experiment.reference, 0].body,
+            candidate_body=sent.body,
+            plan=msgspec.structs.replace(plan, changes=sent.changes),
+            reference=reference,
+            candidate=candidate,
+            reference_again=seen.get((self._experiment.reference, 1)),
+            candidate_again=seen.get((name, 1)),
+            forced=await self._forced(mirrored, name, sent.body, reference, candidate)
+            if plan.wants_forced
+            else None,
+            vocabulary_size=vocabulary,
+            prompt_differs=None not in counts and counts[0] != counts[1],
+        )
+
+    async def _forced(
+        self,
+        mirrored: MirroredRequest,
+        name: str,
+        body: dict[str, Any],
+        reference: Observation,
+        candidate: Observation,
+    ) -> Forced:
+        if self._endpoints[name].settings.supports_forced is False:
+            return Forced(unscored="unsupported_engine")
+        return await self._scorers[name].score(body, mirrored.endpoint, reference, candidate)
+
+    async def _vocabulary_size(self) -> int | None:
+        """Return the reference's vocabulary size, asked for once; None where the server does not say."""
+        name = self._experiment.reference
+        if name not in self._vocabulary:
+            self._vocabulary[name] = await vocabulary_size(self._endpoints[name])
+        return self._vocabulary[name]
+
+
+async def _all(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Await all together. The first error cancels the rest, waits for their end, and is raised."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
