@@ -30,12 +30,17 @@ class Counters(msgspec.Struct):
         """Records with a stored outcome."""
         return self.compared + self.skipped.total() + self.failed.total() + self.dead_lettered
 
-    def count(self, completed: Completed) -> None:
-        """Count one record whose outcome is stored."""
-        other = completed.other
-        if other is None:
+    def count(self, completed: Completed, *, refused_pairs: int = 0) -> None:
+        """Count one record whose outcome is stored.
+
+        `refused_pairs` of its pairs were refused by the store; one without any pair left is a dead letter.
+        """
+        other, stored_pairs = completed.other, len(completed.pairs) - refused_pairs
+        if other is None and stored_pairs > 0:
             self.compared += 1
-            self.pairs += len(completed.pairs)
+            self.pairs += stored_pairs
+        elif other is None:
+            self.dead_lettered += 1
         elif other.kind == "skipped":
             self.skipped[other.reason] += 1
         elif other.kind == "failed":

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from compare.outcomes import OtherOutcome
-from ingest.decode import clamp_timestamp, decode, oversize
+from ingest.decode import clamp_time, decode, oversize
 from ingest.errors import DeadLetterError
 from ingest.outcome import Failed, Skipped, SkipReason
 from ingest.records import MirroredRequest, RawRecord, SourcePosition
@@ -70,7 +70,7 @@ def is_sampled(request_id: str, fraction: float, seed: int) -> bool:
 
 def ended(record: RawRecord, now: datetime, why: Skipped | Failed, request_id: str = "") -> OtherOutcome:
     """The outcome of a record that was skipped or failed."""
-    mirrored_at, _ = clamp_timestamp(record.timestamp_ms, now)
+    mirrored_at, _ = clamp_time(record.timestamp_ms, now)
     return OtherOutcome(
         position=record.position,
         kind="skipped" if isinstance(why, Skipped) else "failed",
@@ -84,7 +84,7 @@ def ended(record: RawRecord, now: datetime, why: Skipped | Failed, request_id: s
 
 def dead(record: RawRecord, now: datetime, error: DeadLetterError, request_id: str = "") -> OtherOutcome:
     """The outcome of a record that can never be processed; its original bytes go along."""
-    mirrored_at, _ = clamp_timestamp(record.timestamp_ms, now)
+    mirrored_at, _ = clamp_time(record.timestamp_ms, now)
     return OtherOutcome(
         position=record.position,
         kind="dead_letter",

@@ -18,6 +18,7 @@ import random
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from compare.intake import Intake, dead, ended
 from compare.ledger import Ledger
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
 from compare.stages import Replays, SendsDeadLetters, Source, Writes
+from compare.writer import WriteResult
 from ingest.errors import DeadLetterError, EndpointAwayError, RetryError
 from ingest.hand_over import Delivered, EndOfRecords
 from ingest.kafka_errors import AwayLog
@@ -103,20 +105,28 @@ class Pipeline:
         self._stop_when = stop_when
         tasks: list[asyncio.Task[None]] = []
         try:
-            await self._replayer.start()
-            await self._source.start()
+            stopping = asyncio.create_task(self._stopped())
+            starting = asyncio.create_task(self._start())
+            tasks = [stopping, starting]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                return self.counters
+            await starting
             # More than replay at once, so that endpoints are busy while other pairs are compared.
             count = self._delivery.max_in_flight_requests + _COMPARE_BACKLOG
             workers = [asyncio.create_task(self._work()) for _ in range(count)]
             comparing = asyncio.create_task(self._compare_stage.run())
             storing = asyncio.create_task(self._store_loop())
-            stopping = asyncio.create_task(self._stopped())
             tasks = [*workers, comparing, storing, stopping]
             await _until_done(stopping, tasks)
             await self._drain(workers, storing)
         finally:
             await self._close(tasks)
         return self.counters
+
+    async def _start(self) -> None:
+        await self._replayer.start()
+        await self._source.start()
 
     async def _carry(self, delivered: Delivered) -> Completed:
         """One record's whole way, from its bytes to its outcome. Exactly one outcome comes of it."""
@@ -137,10 +147,11 @@ class Pipeline:
         """The rest of the way: outcomes into the store, into the ledger, and their offsets committed."""
         batch, settled = self._batcher.cut(self._is_current)
         if settled:
-            await self._write(batch)
+            refused = (await self._write(batch)).refused
             self._ledger.store((done.partition, done.epoch, done.offset) for done in settled)
+            lost = Counter((row.partition, row.offset) for row in refused if row.table == "pairs")
             for done in settled:
-                self.counters.count(done)
+                self.counters.count(done, refused_pairs=lost[done.partition, done.offset])
         if is_commit_due:
             self._last_commit = time.monotonic()
             ranges = self._ledger.take_ranges()
@@ -252,8 +263,9 @@ class Pipeline:
         await self._settle(is_commit_due=True)
         await self._settle(is_commit_due=True)
 
-    async def _write(self, batch: Batch) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._write_thread, self._writer.write, batch)
+    async def _write(self, batch: Batch) -> WriteResult:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._write_thread, self._writer.write, batch)
 
     async def _drain(self, workers: Sequence[asyncio.Task[None]], storing: asyncio.Task[None]) -> None:
         deadline = time.monotonic() + self._delivery.drain_seconds

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from compare.outcomes import Batch
+from compare.writer import WriteResult
 from ingest.hand_over import Delivered
 from ingest.outcome import Skipped
 from ingest.pair import ResponsePair
@@ -59,8 +60,12 @@ class Replays(Protocol):
 class Writes(Protocol):
     """Stores a batch; `compare.writer.Writer`. Blocks: the pipeline calls it on a thread of its own."""
 
-    def write(self, batch: Batch) -> Any:
-        """Store it, retrying for ever. Raises RetryError only once told to stop."""
+    def write(self, batch: Batch) -> WriteResult:
+        """Store it, retrying for ever. Raises RetryError only once told to stop, FatalError if refused.
+
+        A row that can never be stored is kept as a dead letter and named in the result.
+        """
+        ...
 
 
 class SendsDeadLetters(Protocol):

@@ -1,0 +1,53 @@
+"""Notes an experiment's settings in the store, so that its numbers can be read years later."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import msgspec
+
+from compare.store.client import Store
+from ingest.load_settings import settings_hash
+from ingest.settings import Settings
+
+
+def register_experiment(store: Store, settings: Settings) -> str:
+    """Write the row of `experiments` for these settings; returns their hash. Again is harmless.
+
+    Raises what the store raises.
+    """
+    digest = settings_hash(settings)
+    now = datetime.now(UTC)
+    row = {
+        "experiment": settings.experiment.name,
+        "settings_hash": digest,
+        "settings": msgspec.json.encode(_public(settings), order="sorted").decode(),
+        "served": "{}",
+        "ingested_at": now,
+        "version": int(now.timestamp() * 1_000_000),
+    }
+    store.insert("experiments", tuple(row), [tuple(row.values())])
+    return digest
+
+
+def _public(settings: Settings) -> dict[str, object]:
+    """What decides the numbers, chosen key by key: a new secret cannot slip in."""
+    experiment = settings.experiment
+    return {
+        "experiment": experiment,
+        "endpoints": {
+            name: {
+                "url": _without_user(settings.endpoints[name].url),
+                "top_logprobs": settings.endpoints[name].top_logprobs,
+            }
+            for name in (experiment.reference, *experiment.candidates)
+        },
+        "compare": settings.compare,
+        "detectors": settings.detectors,
+    }
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
