@@ -1,0 +1,1 @@
+"""Alerts on the stored pairs: detectors with a promised rate of false alarms, and their webhook."""
