@@ -1,0 +1,47 @@
+"""Bounds on the entropy of one position, in nats, from a top-k report (design, section 5).
+
+With known probabilities p, unseen mass r, last ranked probability m and vocabulary size V:
+
+- upper: -sum p log p - r log r + r log(V - k), k the number of known tokens: the unseen mass is
+  flattest when it is spread evenly over all V - k tokens that are left;
+- lower: no unseen token is likelier than m, so the unseen mass is most concentrated as floor(r/m)
+  tokens of m and one with the remainder. (Lumping the tail into one token would cap top-20 entropy
+  at log 21 = 3.04, and a distribution that is far too flat could not be seen.)
+
+Both are exact consequences of the report: source, the concavity of -x log x.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compare.metrics.distribution import Floats, Positions
+
+
+def entropy_lower(positions: Positions) -> Floats:
+    """Return (n,) lower bounds in nats; rows that are not scored hold numbers without meaning."""
+    unseen, bound = positions.unseen, positions.unseen_bound
+    whole = np.floor(np.divide(unseen, bound, out=np.zeros_like(bound), where=bound > 0.0))
+    remainder = np.maximum(unseen - whole * bound, 0.0)
+    lower: Floats = _known_part(positions) + whole * _plogp(bound) + _plogp(remainder)
+    return lower
+
+
+def entropy_upper(positions: Positions, vocabulary_size: int) -> Floats:
+    """Return (n,) upper bounds in nats. `vocabulary_size` counts the known tokens too."""
+    left = np.maximum(vocabulary_size - positions.known, 0)
+    tail = np.where(left > 0, positions.unseen, 0.0)
+    upper: Floats = _known_part(positions) + _plogp(tail) + tail * np.log(np.maximum(left, 1))
+    return upper
+
+
+def _known_part(positions: Positions) -> Floats:
+    part: Floats = _plogp(positions.probability).sum(axis=1)
+    return part
+
+
+def _plogp(p: Floats) -> Floats:
+    """Return -p log p, 0 at 0. A probability a rounding above 1 gives 0, not less."""
+    log = np.log(p, out=np.zeros_like(p), where=p > 0.0)
+    terms: Floats = np.maximum(-p * log, 0.0)
+    return terms

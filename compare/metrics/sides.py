@@ -1,0 +1,132 @@
+"""The two answers that are compared, and what decides whether their token numbers mean anything.
+
+The candidate against the reference, the reference against its own second answer and the candidate
+against its own all go through the same code: each is one `Sides`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compare.metrics.distribution import Floats
+from ingest.observation import Observation
+from ingest.pair import Forced, Mode, ResponsePair
+
+_CONSTRAINTS = (
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structured_outputs",
+    "json_schema",
+    "grammar",
+    "regex",
+    "ebnf",
+    "format",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Two observations of one request. For a noise pair both are of the same endpoint."""
+
+    reference: Observation
+    candidate: Observation
+    reference_body: Mapping[str, Any]
+    candidate_body: Mapping[str, Any]
+    request: dict[str, Any]
+    """The mirrored body: what the client asked for."""
+    mode: Mode
+    vocabulary_size: int | None
+    prompt_differs: bool = False
+    forced: Forced | None = None
+    is_noise: bool = False
+
+    @property
+    def have_answers(self) -> bool:
+        """Whether both endpoints answered at all."""
+        return self.reference.has_answer and self.candidate.has_answer
+
+
+def sides_of(pair: ResponsePair) -> Sides:
+    """Return the candidate against the reference."""
+    return Sides(
+        reference=pair.reference,
+        candidate=pair.candidate,
+        reference_body=pair.reference_body,
+        candidate_body=pair.candidate_body,
+        request=pair.mirrored.body,
+        mode=pair.plan.mode,
+        vocabulary_size=pair.vocabulary_size,
+        prompt_differs=pair.prompt_differs,
+        forced=pair.forced,
+    )
+
+
+def noise_of(pair: ResponsePair) -> Sides | None:
+    """Return the reference's second answer against its first, None where it was asked once."""
+    return _noise(pair, pair.reference, pair.reference_again, pair.reference_body)
+
+
+def candidate_noise_of(pair: ResponsePair) -> Sides | None:
+    """Return the candidate's second answer against its first, None where it was asked once."""
+    return _noise(pair, pair.candidate, pair.candidate_again, pair.candidate_body)
+
+
+def is_constrained(body: Mapping[str, Any]) -> bool:
+    """Whether the request has the server mask tokens: a schema, a grammar, a choice, a forced tool.
+
+    Log-probabilities may be taken before or after the mask, so they are not the model's own.
+    """
+    if any(body.get(name) for name in _CONSTRAINTS):
+        return True
+    response_format = body.get("response_format")
+    if isinstance(response_format, dict) and response_format.get("type") not in (None, "text"):
+        return True
+    tool_choice = body.get("tool_choice")
+    return tool_choice in ("required", "any") or isinstance(tool_choice, dict)
+
+
+def token_reason(observation: Observation, body: Mapping[str, Any], mode: Mode) -> str | None:
+    """Return why one answer's distributions are not the model's own, None where they are."""
+    if not observation.has_answer:
+        return "no_answer"
+    if mode is not Mode.GREEDY:
+        return "sampled"
+    if is_constrained(body):
+        return "constrained"
+    if not observation.tokens:
+        return "no_logprobs"
+    return None
+
+
+def first_reason(reasons: Sequence[str | None]) -> str:
+    """Return the first reason given; `no_logprobs` where there is no position at all."""
+    return next((reason for reason in reasons if reason is not None), "no_logprobs")
+
+
+def scored_only(values: Floats, reasons: Sequence[str | None]) -> Floats:
+    """Return the values of the positions that have no reason against them."""
+    kept: Floats = values[np.array([reason is None for reason in reasons], dtype=np.bool_)]
+    return kept
+
+
+def _noise(
+    pair: ResponsePair, first: Observation, again: Observation | None, body: Mapping[str, Any]
+) -> Sides | None:
+    if again is None:
+        return None
+    return Sides(
+        reference=first,
+        candidate=again,
+        reference_body=body,
+        candidate_body=body,
+        request=pair.mirrored.body,
+        mode=pair.plan.mode,
+        vocabulary_size=pair.vocabulary_size,
+        is_noise=True,
+    )

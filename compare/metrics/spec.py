@@ -1,0 +1,293 @@
+"""What every metric means: name, unit, direction, range, when it is unscored, formula, source.
+
+The names are those of `compare.result.Scores` and of the columns of `pairs`. `docs/metrics.md` is held
+against this table by a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["nats", "ratio", "tokens", "count", "flag", "ms", "tokens/s"]
+Direction = Literal["lower is better", "higher is better", "none"]
+
+REASONS: dict[str, str] = {
+    "all_impossible": "every entry of the list is impossible",
+    "bad_schema": "the request's JSON Schema is broken or refers to another document",
+    "constrained": "decoding was constrained, so log-probabilities may be those before the mask or after it",
+    "duplicate_tokens": "a list names one token twice",
+    "embeddings_off": "`compare.embedding_model` is empty",
+    "empty_text": "an answer has no text",
+    "inconsistent_list": "a token beyond the ranked ones is likelier than they are, or more mass is unseen "
+    "than any vocabulary holds at the last ranked probability",
+    "infinite": "the reference gives mass to a token that the candidate holds impossible",
+    "no_answer": "a side answered with an error, or not at all",
+    "no_logprobs": "there are no token lists to compare",
+    "no_schema": "JSON is asked for, but no schema is given",
+    "no_timings": "the call was not timed",
+    "no_token_count": "neither usage nor a whole token list says how many tokens there are",
+    "no_token_identity": "tokens have neither ids nor bytes; text alone cannot tell them apart",
+    "no_vocabulary_size": "the vocabulary size is not known",
+    "not_asked": "the pair was not chosen for teacher-forced scoring",
+    "not_expected": "the request asks for no JSON",
+    "not_finite": "a list holds NaN or plus infinity",
+    "not_normalised": "the probabilities of a list sum to over 1",
+    "not_streamed": "without streaming the first token's time is not seen",
+    "prompt_differs": "the two sides read different prompt tokens",
+    "reference_not_json": "the reference's answer is no JSON",
+    "sampled": "not replayed greedily: log-probabilities depend on the sampling",
+    "tool_call": "the answer is a tool call without text",
+    "unknown_pieces": "the encoder does not know over 20 % of a text's word pieces",
+}
+"""Every reason for which a metric may be unscored."""
+
+_LIST = ("all_impossible", "duplicate_tokens", "inconsistent_list", "not_finite", "not_normalised")
+_SIDE = ("no_answer", "sampled", "constrained", "no_logprobs", *_LIST)
+_WALK = ("no_answer", "sampled", "prompt_differs", "no_logprobs", "no_token_identity")
+_PREFIX = (*_WALK, "constrained", *_LIST)
+_FORCED = ("not_asked", "constrained", "no_logprobs", "no_token_identity", *_LIST)
+_COSINE = ("no_answer", "embeddings_off", "empty_text", "unknown_pieces")
+_JSON = ("not_expected", "no_answer", "tool_call")
+
+_KL = "least value consistent with both top-k reports, by water-filling"
+_KL_SOURCE = "docs/metrics.md; log-sum inequality (Cover and Thomas 2.7)"
+_LOWER = "-sum p log p - floor(r/m) m log m - q log q, q = r - floor(r/m) m"
+_UPPER = "-sum p log p - r log r + r log(V - k)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """One metric. `low` and `high` bound its values, None where there is no bound.
+
+    `unscored` lists the reasons (`REASONS`) of its own; `forced` adds whatever ingest gave as the reason
+    for which a pair has no forced positions.
+    """
+
+    name: str
+    unit: Unit
+    direction: Direction
+    low: float | None
+    high: float | None
+    unscored: tuple[str, ...]
+    formula: str
+    source: str
+    is_forced: bool = False
+
+
+def _nats(
+    name: str,
+    formula: str,
+    unscored: tuple[str, ...],
+    *,
+    direction: Direction = "none",
+    low: float | None = 0.0,
+) -> MetricSpec:
+    return MetricSpec(
+        name=name,
+        unit="nats",
+        direction=direction,
+        low=low,
+        high=None,
+        unscored=unscored,
+        formula=formula,
+        source="concavity of -x log x" if name.startswith("entropy") else _KL_SOURCE,
+        is_forced="forced" in name,
+    )
+
+
+def _share(
+    name: str,
+    formula: str,
+    unscored: tuple[str, ...],
+    source: str,
+    *,
+    low: float = 0.0,
+    high: float | None = 1.0,
+) -> MetricSpec:
+    return MetricSpec(
+        name=name,
+        unit="ratio",
+        direction="higher is better" if high is not None else "none",
+        low=low,
+        high=high,
+        unscored=unscored,
+        formula=formula,
+        source=source,
+        is_forced="forced" in name,
+    )
+
+
+def _count(
+    name: str, formula: str, unscored: tuple[str, ...], source: str, unit: Unit = "count"
+) -> MetricSpec:
+    high = 1.0 if unit == "flag" else None
+    is_good = unit == "tokens" or name == "exact_match" or "valid" in name
+    return MetricSpec(
+        name=name,
+        unit=unit,
+        direction="higher is better" if is_good else "lower is better",
+        low=0.0,
+        high=high,
+        unscored=unscored,
+        formula=formula,
+        source=source,
+    )
+
+
+def _entropies(side: str) -> tuple[MetricSpec, MetricSpec]:
+    return (
+        _nats(f"entropy_{side}_lower_nats", f"mean over its positions of {_LOWER}", _SIDE),
+        _nats(
+            f"entropy_{side}_upper_nats",
+            f"mean over its positions of {_UPPER}",
+            (*_SIDE, "no_vocabulary_size"),
+        ),
+    )
+
+
+def _structure(side: str) -> tuple[MetricSpec, MetricSpec]:
+    return (
+        _count(f"{side}_is_valid_json", "the text parses as JSON", _JSON, "RFC 8259", "flag"),
+        _count(
+            f"{side}_is_schema_valid",
+            "it parses and is valid under the request's schema",
+            (*_JSON, "no_schema", "bad_schema"),
+            "JSON Schema, by jsonschema-rs",
+            "flag",
+        ),
+    )
+
+
+def _timings(side: str) -> tuple[MetricSpec, MetricSpec, MetricSpec]:
+    def timing(
+        name: str, unit: Unit, direction: Direction, formula: str, reason: tuple[str, ...]
+    ) -> MetricSpec:
+        return MetricSpec(
+            name=f"{side}_{name}",
+            unit=unit,
+            direction=direction,
+            low=0.0,
+            high=None,
+            unscored=("no_answer", "no_timings", *reason),
+            formula=formula,
+            source="the client's clock",
+        )
+
+    return (
+        timing("total_ms", "ms", "lower is better", "from sending to the last byte", ()),
+        timing(
+            "first_token_ms", "ms", "lower is better", "from sending to the first token", ("not_streamed",)
+        ),
+        timing(
+            "tokens_per_s",
+            "tokens/s",
+            "higher is better",
+            "answer tokens / total seconds",
+            ("no_token_count",),
+        ),
+    )
+
+
+METRICS: tuple[MetricSpec, ...] = (
+    _nats(
+        "kl_prefix_mean_nats",
+        f"mean over the common prefix of KL(reference, candidate): {_KL}",
+        (*_PREFIX, "infinite"),
+        direction="lower is better",
+    ),
+    _nats("kl_prefix_max_nats", "its maximum", (*_PREFIX, "infinite"), direction="lower is better"),
+    _count(
+        "prefix_tokens",
+        "leading tokens that both sides chose alike",
+        _WALK,
+        "design, section 5",
+        unit="tokens",
+    ),
+    *_entropies("reference"),
+    *_entropies("candidate"),
+    _nats(
+        "entropy_shift_prefix_nats",
+        "mean over the common prefix of candidate minus reference, both lower bounds",
+        _PREFIX,
+        low=None,
+    ),
+    _share(
+        "top1_agreement_prefix_ratio",
+        "share of the common prefix's positions where both lists lead with one token",
+        _PREFIX,
+        "llama-perplexity, same top p",
+    ),
+    _nats(
+        "kl_forced_mean_nats",
+        f"mean over the reference's own tokens of KL(reference, candidate): {_KL}",
+        (*_FORCED, "infinite"),
+        direction="lower is better",
+    ),
+    _nats(
+        "kl_forced_p99_nats",
+        "its 99th percentile, linear between order statistics",
+        (*_FORCED, "infinite"),
+        direction="lower is better",
+    ),
+    _nats("kl_forced_max_nats", "its maximum", (*_FORCED, "infinite"), direction="lower is better"),
+    _share(
+        "top1_agreement_forced_ratio",
+        "share of forced positions where both lists lead with one token",
+        _FORCED,
+        "llama-perplexity, same top p",
+    ),
+    _share(
+        "perplexity_forced_ratio",
+        "exp(mean(log p - log q)) over the forced tokens; a token outside the candidate's list counts with "
+        "its last ranked probability, so the ratio is a lower bound",
+        (*_FORCED, "infinite"),
+        "llama-perplexity, PPL(Q)/PPL(base)",
+        high=None,
+    ),
+    _count(
+        "exact_match", "the texts are equal in NFC without outer white space", ("no_answer",), "-", "flag"
+    ),
+    _share(
+        "edit_similarity",
+        "1 - Levenshtein distance / length of the longer; a lower bound over 20,000 differing characters",
+        ("no_answer",),
+        "Levenshtein 1966, by rapidfuzz",
+    ),
+    _share(
+        "cosine_similarity",
+        "cosine of the piece-weighted means over windows of 200 word pieces",
+        _COSINE,
+        "Reimers and Gurevych 2019, by sentence-transformers",
+        low=-1.0,
+    ),
+    _share(
+        "cosine_min_similarity",
+        "for each window the best cosine in the other text; the least of them",
+        _COSINE,
+        "Reimers and Gurevych 2019, by sentence-transformers",
+        low=-1.0,
+    ),
+    _count("numbers_differ", "numbers to change, add or remove, by value", ("no_answer",), "-"),
+    _count("keys_differ", "named keys to change, add or remove", ("no_answer",), "-"),
+    _count("refusal_flip", "one side opens with a refusal, the other does not", ("no_answer",), "-", "flag"),
+    _share(
+        "length_ratio",
+        "characters of the candidate's text / of the reference's",
+        ("no_answer", "empty_text"),
+        "-",
+        high=None,
+    ),
+    _share(
+        "field_agreement",
+        "equal leaves / JSON paths that either value has; 0 where only the reference is JSON",
+        (*_JSON, "reference_not_json"),
+        "-",
+    ),
+    *_structure("reference"),
+    *_structure("candidate"),
+    *_timings("reference"),
+    *_timings("candidate"),
+    _share("latency_ratio", "candidate's total / reference's", ("no_answer", "no_timings"), "-", high=None),
+)
+"""Every metric, in the order of the columns."""

@@ -1,0 +1,125 @@
+"""All metrics of a batch of response pairs. Nothing here imports torch; the encoder does, when used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compare.metrics.answer_entropy import answer_positions, score_answer_entropy
+from compare.metrics.embedding import CosineResult, TextEncoder
+from compare.metrics.forced import score_forced
+from compare.metrics.latency import score_latency
+from compare.metrics.prefix import score_prefix
+from compare.metrics.sides import Sides, candidate_noise_of, noise_of, sides_of
+from compare.metrics.spec import METRICS
+from compare.metrics.structure import score_structure
+from compare.metrics.text import answer_text, score_text
+from compare.result import Divergence, PositionScore, Scores
+from ingest.pair import ResponsePair
+from ingest.settings import CompareSettings
+
+_NAMES = tuple(spec.name for spec in METRICS)
+
+
+@dataclass(slots=True)
+class ScoredPair:
+    """The scores of one pair and what is shown beside them.
+
+    `noise` and `candidate_noise` are the same scores of an endpoint against its own second answer.
+    `differing_paths` are the JSON paths on which the two answers differ, where JSON was asked for.
+    """
+
+    scores: Scores
+    divergence: Divergence | None = None
+    positions: tuple[PositionScore, ...] = ()
+    noise: Scores | None = None
+    candidate_noise: Scores | None = None
+    differing_paths: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """One comparison: two sides, their texts, and the scores as they come in."""
+
+    sides: Sides
+    texts: tuple[str, str]
+    scores: Scores = field(default_factory=Scores)
+
+
+def score_pairs(
+    pairs: Sequence[ResponsePair], encoder: TextEncoder | None, settings: CompareSettings
+) -> list[ScoredPair]:
+    """Score pairs, in order. Every name of METRICS ends up either scored or unscored with a reason.
+
+    The encoder sees all texts of the batch at once; None leaves the cosines unscored. CPU-bound: call
+    it from a worker thread. Raises SettingsError if the encoder's model cannot be loaded.
+    """
+    results: list[ScoredPair] = []
+    works: list[_Work] = []
+    for pair in pairs:
+        work = _work(sides_of(pair))
+        result = _score(work, settings)
+        works.append(work)
+        for sides, is_candidate in ((noise_of(pair), False), (candidate_noise_of(pair), True)):
+            if sides is not None:
+                work = _work(sides)
+                noise = _score(work, settings).scores
+                works.append(work)
+                if is_candidate:
+                    result.candidate_noise = noise
+                else:
+                    result.noise = noise
+        results.append(result)
+    _put_cosines(works, encoder)
+    for work in works:
+        _check_complete(work.scores)
+    return results
+
+
+def _work(sides: Sides) -> _Work:
+    return _Work(sides, (answer_text(sides.reference), answer_text(sides.candidate)))
+
+
+def _score(work: _Work, settings: CompareSettings) -> ScoredPair:
+    """Put every score but the cosines."""
+    sides, scores = work.sides, work.scores
+    positions = answer_positions(sides)
+    prefix = score_prefix(sides, positions, scores, settings.near_tie_nats)
+    score_answer_entropy(sides, positions, scores)
+    score_forced(sides, scores)
+    score_text(sides, work.texts, scores)
+    paths = score_structure(sides, scores)
+    score_latency(sides, scores)
+    return ScoredPair(scores, prefix.divergence, prefix.positions, differing_paths=paths)
+
+
+def _put_cosines(works: Sequence[_Work], encoder: TextEncoder | None) -> None:
+    answered = [work for work in works if work.sides.have_answers]
+    if encoder is None:
+        results = [CosineResult(None, None, "embeddings_off") for _ in answered]
+    else:
+        results = encoder.encode_pairs([work.texts for work in answered])
+    for work in works:
+        if not work.sides.have_answers:
+            _put_cosine(CosineResult(None, None, "no_answer"), work.scores)
+    for work, result in zip(answered, results, strict=True):
+        _put_cosine(result, work.scores)
+
+
+def _put_cosine(result: CosineResult, scores: Scores) -> None:
+    for name, value in (
+        ("cosine_similarity", result.cosine),
+        ("cosine_min_similarity", result.least_match),
+    ):
+        if value is None:
+            scores.skip(name, result.unscored or "empty_text")
+        else:
+            scores.put(name, value)
+
+
+def _check_complete(scores: Scores) -> None:
+    """Raise RuntimeError where a metric is missing, put twice or unknown: that is a defect."""
+    names = [*scores.values, *scores.unscored]
+    if len(names) != len(_NAMES) or set(names) != set(_NAMES):
+        wrong = sorted(set(names) ^ set(_NAMES)) or sorted(scores.values.keys() & scores.unscored.keys())
+        raise RuntimeError(f"metrics not scored exactly once: {', '.join(wrong)}")
