@@ -114,8 +114,26 @@ class DetectorSettings(Struct, frozen=True, forbid_unknown_fields=True):
     repetition_times: PositiveInt = 3
     repetition_window_tokens: PositiveInt = 32
     loop_min_repeats: PositiveInt = 4
-    loop_min_characters: PositiveInt = 60
+    loop_min_characters: PositiveInt = 24
+    loop_long_unit_characters: PositiveInt = 32
+    loop_long_unit_repeats: Positive = 2.5
+    loop_max_period_characters: PositiveInt = 4096
+    loop_max_period_tokens: PositiveInt = 512
+    closed_loop_min_repeats: PositiveInt = 6
+    closed_loop_min_characters: PositiveInt = 200
+    counting_loop_min_repeats: PositiveInt = 6
+    drawing_min_characters: PositiveInt = 40
+    stutter_min_words: PositiveInt = 3
     non_finite_share: Fraction = 0.5
+    missing_mass: Fraction = 0.02
+    flat_entropy_nats: Positive = 9.0
+    flat_run_tokens: PositiveInt = 8
+    greedy_mean_logprob: Annotated[float, Meta(lt=0.0)] = -8.0
+    fill_min_characters: PositiveInt = 24
+    identifier_min_characters: PositiveInt = 120
+    noise_min_scripts: PositiveInt = 4
+    function_word_share: Fraction = 0.65
+    language_min_letters: PositiveInt = 12
 
 
 class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,104 @@
+"""From response pairs to comparisons: scores, findings and the verdict of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from compare.detect import detect_pair
+from compare.metrics.embedding import TextEncoder
+from compare.result import Comparison
+from compare.score import ScoredPair, score_pairs
+from compare.verdict import judge
+from ingest.errors import DeadLetterError, GnomonError, SettingsError
+from ingest.pair import ResponsePair
+from ingest.request import ExpectedStructure, expects_json
+from ingest.settings import RouteSettings, Settings
+
+
+def compare_pairs(
+    pairs: Sequence[ResponsePair], encoder: TextEncoder | None, settings: Settings
+) -> list[Comparison | DeadLetterError]:
+    """Compare pairs, in order, one result for each.
+
+    A pair whose comparison crashes becomes a DeadLetterError (`comparison_failed`) in its place; the
+    rest of the batch is not lost. Raises SettingsError where the encoder or a route's schema cannot
+    be loaded: that would fail for every pair. CPU-bound: call it from a worker thread.
+    """
+    scored = _score(pairs, encoder, settings)
+    return [
+        score if isinstance(score, DeadLetterError) else _compare(pair, score, settings)
+        for pair, score in zip(pairs, scored, strict=True)
+    ]
+
+
+def expected_of(pair: ResponsePair, routes: dict[str, RouteSettings]) -> ExpectedStructure:
+    """Return what structure the pair's answer should have: from the request, else from its route's schema.
+
+    Raises SettingsError where the route's file holds no JSON object.
+    """
+    expected = expects_json(pair.mirrored.body)
+    route = routes.get(pair.mirrored.route)
+    if expected.schema is not None or route is None or route.schema is None:
+        return expected
+    return ExpectedStructure(
+        "json_schema",
+        _route_schema(route.schema),
+        is_enforced=False,
+        source=f"route {pair.mirrored.route}",
+    )
+
+
+def _score(
+    pairs: Sequence[ResponsePair], encoder: TextEncoder | None, settings: Settings
+) -> list[ScoredPair | DeadLetterError]:
+    """Score the batch as one, and pair by pair only if something in it crashes."""
+    try:
+        return list(score_pairs(pairs, encoder, settings.compare))
+    except GnomonError:
+        raise
+    except Exception as error:
+        if len(pairs) == 1:
+            return [_failed(pairs[0], error)]
+    return [result for pair in pairs for result in _score([pair], encoder, settings)]
+
+
+def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comparison | DeadLetterError:
+    expected = expected_of(pair, settings.routes)
+    try:
+        findings = detect_pair(pair, settings.detectors, expected)
+        return Comparison(
+            scores=scored.scores,
+            findings=findings,
+            verdict=judge(pair, scored.scores, findings, settings.compare),
+            divergence=scored.divergence,
+            positions=scored.positions,
+            noise=scored.noise,
+            candidate_noise=scored.candidate_noise,
+        )
+    except Exception as error:
+        return _failed(pair, error)
+
+
+def _failed(pair: ResponsePair, error: Exception) -> DeadLetterError:
+    """Wrap a defect of ours. It carries the original as its cause, for the log."""
+    position = pair.mirrored.position
+    failure = DeadLetterError(
+        "comparison_failed",
+        f"request {pair.mirrored.request_id} ({position.topic}/{position.partition}/{position.offset}) "
+        f"could not be compared: {type(error).__name__}: {error}",
+    )
+    failure.__cause__ = error
+    return failure
+
+
+@lru_cache(maxsize=256)
+def _route_schema(path: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SettingsError(f"routes: the schema {path} cannot be used: {error}") from error

@@ -1,0 +1,58 @@
+"""Runs every detector on one observation or on both sides of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from compare.detectors import (
+    empty,
+    garbage,
+    json_structure,
+    language,
+    logits,
+    logprobs_format,
+    repetition,
+    request_faults,
+    sse,
+    toolcall,
+    truncation,
+    utf8,
+)
+from compare.detectors.subject import Subject
+from compare.result import Finding
+from ingest.pair import ResponsePair
+from ingest.request import ExpectedStructure
+from ingest.settings import DetectorSettings
+
+Detector = Callable[[Subject, DetectorSettings], Iterable[Finding]]
+"""A pure function: same subject and settings, same findings. It never raises on anything in an answer
+and its work is linear in the answer's length."""
+
+DETECTORS: tuple[Detector, ...] = (
+    logits.detect,
+    logprobs_format.detect,
+    repetition.detect,
+    garbage.detect,
+    truncation.detect,
+    utf8.detect,
+    sse.detect,
+    json_structure.detect,
+    toolcall.detect,
+    empty.detect,
+    language.detect,
+    request_faults.detect,
+)
+
+
+def detect(subject: Subject, settings: DetectorSettings) -> tuple[Finding, ...]:
+    """Return what every detector finds on one side, in the order of DETECTORS."""
+    return tuple(finding for detector in DETECTORS for finding in detector(subject, settings))
+
+
+def detect_pair(
+    pair: ResponsePair, settings: DetectorSettings, expected: ExpectedStructure | None
+) -> tuple[Finding, ...]:
+    """Return the findings of both sides, the reference's first, each judged in sight of the other."""
+    reference = Subject(pair.reference, "reference", pair.reference_body, pair.candidate, expected)
+    candidate = Subject(pair.candidate, "candidate", pair.candidate_body, pair.reference, expected)
+    return detect(reference, settings) + detect(candidate, settings)

@@ -1,0 +1,131 @@
+"""Finds periodic stretches (loops) in a sequence, in near-linear time whatever the input.
+
+A sequence is a string whose characters are the symbols: the text itself, or tokens mapped to one
+private character each by `as_symbols`. One search serves both.
+
+Method. Anchors stand every `stride` symbols. At an anchor, each later occurrence of the few symbols
+that start there (a gram) proposes a period, and comparing the sequence with itself shifted by
+that period tells how far it really repeats. If a gram is so common that its occurrences run out
+of turns, a longer gram is tried. An accepted stretch is skipped as a whole. So the work per anchor
+is bounded by `max_period` and constants, and the whole by len / stride times that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_MAX_HITS = 6
+_FIRST_SYMBOL = 0x10000  # above the surrogates: every symbol is a valid code point of its own
+
+
+class Run(NamedTuple):
+    """A half-open stretch [start, end) in which every symbol equals the one `period` before it."""
+
+    start: int
+    end: int
+    period: int
+
+    @property
+    def length(self) -> int:
+        """Symbols in the stretch."""
+        return self.end - self.start
+
+    @property
+    def repeats(self) -> float:
+        """How many periods fit: 3.5 means three copies and half a fourth."""
+        return self.length / self.period
+
+
+class Shape(NamedTuple):
+    """Which stretches count. All lengths are in symbols.
+
+    Accepted: at least `min_repeats` copies and `min_length` symbols; or a period of at least
+    `long_period` with at least `long_repeats` copies, since a long unit does not recur by chance.
+    """
+
+    max_period: int
+    min_repeats: float
+    min_length: int
+    long_period: int
+    long_repeats: float
+    grams: tuple[int, ...] = (8, 32, 128, 512)
+    stride: int = 8
+
+    def accepts(self, run: Run) -> bool:
+        """Whether the stretch counts."""
+        if run.length < self.min_length:
+            return False
+        if run.period >= self.long_period:
+            return run.repeats >= self.long_repeats
+        return run.repeats >= self.min_repeats
+
+
+def find_runs(symbols: str, shape: Shape) -> list[Run]:
+    """Return the accepted stretches in order of their end. They may overlap."""
+    runs: list[Run] = []
+    anchor = 0
+    while anchor + shape.grams[0] < len(symbols):
+        run = _run_at(symbols, anchor, shape)
+        if run is None:
+            anchor += shape.stride
+        else:
+            runs.append(run)
+            anchor = max(run.end, anchor + shape.stride)
+    return runs
+
+
+def as_symbols(items: Iterable[object]) -> str:
+    """Map equal items to equal characters, so that tokens can be searched as a string."""
+    numbers: dict[object, str] = {}
+    return "".join([numbers.setdefault(item, chr(_FIRST_SYMBOL + len(numbers))) for item in items])
+
+
+def _run_at(symbols: str, anchor: int, shape: Shape) -> Run | None:
+    tried: set[int] = set()
+    for gram in shape.grams:
+        if anchor + gram >= len(symbols):
+            return None
+        needle = symbols[anchor : anchor + gram]
+        limit = min(len(symbols), anchor + shape.max_period + gram)
+        hit = symbols.find(needle, anchor + 1, limit)
+        hits = 0
+        while hit != -1 and hits < _MAX_HITS:
+            period = hit - anchor
+            if period not in tried:
+                tried.add(period)
+                run = _extend(symbols, anchor, period)
+                if shape.accepts(run):
+                    return run
+            hits += 1
+            hit = symbols.find(needle, hit + 1, limit)
+        if hit == -1:
+            return None  # every period was tried: a longer gram has no other occurrences
+    return None
+
+
+def _extend(symbols: str, anchor: int, period: int) -> Run:
+    ahead = _common(symbols, anchor, anchor + period, 1)
+    behind = _common(symbols, anchor, anchor + period, -1)
+    return Run(anchor - behind, anchor + period + ahead, period)
+
+
+def _common(symbols: str, left: int, right: int, direction: int) -> int:
+    """How many symbols agree from `left` and `right` on (or back, for -1), by doubling slices."""
+    room = len(symbols) - right if direction == 1 else left
+    agreed, step, is_narrowing = 0, 16, False
+    while agreed < room:
+        size = min(step, room - agreed)
+        if direction == 1:
+            i, j = left + agreed, right + agreed
+        else:
+            i, j = left - agreed - size, right - agreed - size
+        if symbols[i : i + size] == symbols[j : j + size]:
+            agreed += size
+            if not is_narrowing:
+                step *= 2
+        elif size == 1:
+            break
+        else:
+            is_narrowing, step = True, size // 2
+    return agreed

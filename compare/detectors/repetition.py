@@ -1,0 +1,231 @@
+"""Family `repetition`: loops of any period, in characters and in tokens.
+
+The kind that hurts never ends: it runs into the token limit. Such a *runaway* is judged by few
+copies. A repetition that the model closed by itself (a refrain, a table, a row of zeros) is judged
+by many, and only where its unit is not one that honest text repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compare.detectors.asked import is_asked_for, other_side_repeats
+from compare.detectors.periods import Run, Shape, as_symbols, find_runs
+from compare.detectors.subject import Part, Subject, shorten
+from compare.result import Family, Finding
+from ingest.settings import DetectorSettings
+
+_DIGITS = re.compile(r"[0-9]+")
+_LETTER = re.compile(r"[^\W\d_]")
+# Rules, borders, bars, zeros and closing brackets: honest text repeats them and stops.
+_DRAWING = re.compile(
+    r"[\s\d\-=_*~+.|:/\\#<>\[\](){};,\"'`\u2010-\u2015\u2022\u2026\u2190-\u21ff\u2500-\u27bf\ufe0f\U0001f000-\U0001faff]+"
+)
+
+
+def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Yield `loop` (characters), `token_loop` (the field rule), `counting_loop` and `stutter`."""
+    if not subject.has_text_to_judge:
+        return
+    found = False
+    for part in subject.parts:
+        finding = (
+            _loop(subject, part, settings)
+            or _counting_loop(subject, part, settings)
+            or _stutter(subject, part, settings)
+        )
+        if finding is not None:
+            found = True
+            yield finding
+    if not found and (finding := _token_loop(subject, settings)) is not None:
+        yield finding
+
+
+def runs_away(subject: Subject, settings: DetectorSettings) -> bool:
+    """Whether the answer loops: other families ask this to tell a cause from its consequence."""
+    return any(finding.is_fault for finding in detect(subject, settings))
+
+
+def _loop(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
+    shape = Shape(
+        max_period=settings.loop_max_period_characters,
+        min_repeats=settings.loop_min_repeats,
+        min_length=settings.loop_min_characters,
+        long_period=settings.loop_long_unit_characters,
+        long_repeats=settings.loop_long_unit_repeats,
+    )
+    end = _visible_end(part.text)
+    judged = (_judge(subject, part, run, run.end >= end, settings) for run in find_runs(part.text, shape))
+    found = [finding for finding in judged if finding is not None]
+    return max(found, key=lambda finding: finding.measured or 0.0, default=None)
+
+
+def _judge(
+    subject: Subject, part: Part, run: Run, is_at_end: bool, settings: DetectorSettings
+) -> Finding | None:
+    unit = part.text[run.start : run.start + run.period]
+    is_drawing = _DRAWING.fullmatch(unit) is not None
+    if is_at_end and not subject.is_finished:
+        threshold = _runaway_threshold(unit, is_drawing, settings)
+        excused = is_asked_for(subject, unit) and (subject.other is None or other_side_repeats(subject, unit))
+        state = "runs to the end of an answer that was not finished"
+    else:
+        threshold = _closed_threshold(unit, is_drawing, is_at_end, run.start == 0, settings)
+        excused = is_asked_for(subject, unit) or other_side_repeats(subject, unit)
+        state = "at the end of the answer" if is_at_end else "inside the answer"
+    repeats_needed, length_needed = threshold
+    if excused or run.repeats < repeats_needed or run.length < length_needed:
+        return None
+    return subject.finding(
+        Family.REPETITION,
+        "loop",
+        f"{shorten(unit)} comes {run.repeats:.1f} times in a row, {run.length} characters, {state}",
+        place=part.place,
+        span=(run.start, run.end),
+        measured=float(run.length),
+        threshold=float(max(length_needed, repeats_needed * run.period)),
+    )
+
+
+def _runaway_threshold(unit: str, is_drawing: bool, settings: DetectorSettings) -> tuple[float, int]:
+    """Copies and characters from which a repetition at an unfinished end is a loop."""
+    if len(unit) >= settings.loop_long_unit_characters:
+        return settings.loop_long_unit_repeats, settings.loop_min_characters
+    if is_drawing and not unit.isdigit() and len(set(unit)) > 1:
+        # A table's rule or padding may be what the limit happened to cut.
+        return settings.closed_loop_min_repeats, settings.drawing_min_characters
+    return settings.loop_min_repeats, settings.loop_min_characters
+
+
+def _closed_threshold(
+    unit: str, is_drawing: bool, is_at_end: bool, is_whole: bool, settings: DetectorSettings
+) -> tuple[float, int]:
+    """Copies and characters from which a repetition is a loop although the model went on or ended."""
+    if is_drawing:
+        # Only if nothing else was said: forty '#' as the whole answer are no heading.
+        if is_whole and is_at_end and not _DIGITS.search(unit) and not unit.isspace():
+            return settings.closed_loop_min_repeats, settings.drawing_min_characters
+        return float("inf"), 0
+    if is_at_end and "\n" not in unit:
+        return settings.closed_loop_min_repeats, settings.loop_min_characters
+    return settings.closed_loop_min_repeats, settings.closed_loop_min_characters
+
+
+def _counting_loop(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
+    """Find a loop whose copies differ in their numbers only ("verify step 1", "verify step 2").
+
+    Lists and records count honestly, so it must be prose (several words, no table, no keys) that runs
+    to the end of an answer the model did not finish.
+    """
+    if subject.is_finished or not _DIGITS.search(part.text):
+        return None
+    masked = _DIGITS.sub("0", part.text)
+    shape = Shape(
+        max_period=settings.loop_max_period_characters,
+        min_repeats=settings.counting_loop_min_repeats,
+        min_length=settings.closed_loop_min_characters,
+        long_period=settings.loop_max_period_characters,
+        long_repeats=settings.counting_loop_min_repeats,
+    )
+    end = _visible_end(masked)
+    for run in find_runs(masked, shape):
+        unit = masked[run.start : run.start + run.period]
+        is_prose = len(_LETTER.findall(unit)) >= run.period / 2 and not any(c in unit for c in '|"{}=<>')
+        if run.end < end or not is_prose or is_asked_for(subject, unit):
+            continue
+        return subject.finding(
+            Family.REPETITION,
+            "counting_loop",
+            f"{shorten(unit)} comes {run.repeats:.1f} times in a row with changing numbers only",
+            place=part.place,
+            span=(_unmasked(part.text, run.start), len(part.text)),
+            measured=run.repeats,
+            threshold=settings.counting_loop_min_repeats,
+        )
+    return None
+
+
+def _stutter(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
+    """Find several different words that each come three or more times in a row."""
+    words = stuttered_words(part.text, settings)
+    if len(words) < settings.stutter_min_words or is_asked_for(subject, words[0]):
+        return None
+    return subject.finding(
+        Family.REPETITION,
+        "stutter",
+        f"{len(words)} different words are each repeated in a row, {shorten(', '.join(words))}",
+        place=part.place,
+        span=(0, len(part.text)),
+        measured=float(len(words)),
+        threshold=float(settings.stutter_min_words),
+    )
+
+
+def stuttered_words(text: str, settings: DetectorSettings) -> list[str]:
+    """Distinct words with letters that come `repetition_times` or more times in a row, in order."""
+    found: dict[str, None] = {}
+    previous, count = "", 0
+    for word in text.split():
+        count = count + 1 if word == previous else 1
+        previous = word
+        if count == settings.repetition_times and len(word) > 1 and word.isalpha():
+            found[word] = None
+    return list(found)
+
+
+def _token_loop(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Apply the field's rule where the tokens are known.
+
+    A block of at least `repetition_ngram` tokens comes `repetition_times` times in a row, all within
+    `repetition_window_tokens`, and the answer breaks off in it. In closed answers the rule would
+    flag every list of three equal lines. Longer blocks need `loop_long_unit_repeats` copies.
+    """
+    tokens = subject.observation.tokens
+    shortest = settings.repetition_ngram * settings.repetition_times
+    if subject.is_finished or len(tokens) < shortest:
+        return None
+    symbols = as_symbols([token.id if token.id is not None else token.raw or token.text for token in tokens])
+    shape = Shape(
+        max_period=settings.loop_max_period_tokens,
+        min_repeats=settings.repetition_times,
+        min_length=shortest,
+        long_period=settings.repetition_window_tokens // settings.repetition_times,
+        long_repeats=settings.loop_long_unit_repeats,
+        grams=(settings.repetition_ngram, 16, 64, 256),
+        stride=2,
+    )
+    for run in find_runs(symbols, shape):
+        unit = "".join([token.text for token in tokens[run.start : run.start + run.period]])
+        if run.end < len(tokens) or _DRAWING.fullmatch(unit) and not unit.isdigit():
+            continue
+        if is_asked_for(subject, unit) and (subject.other is None or other_side_repeats(subject, unit)):
+            continue
+        return subject.finding(
+            Family.REPETITION,
+            "token_loop",
+            f"{run.period} tokens {shorten(unit)} come {run.repeats:.1f} times at the unfinished end",
+            place="tokens",
+            span=(run.start, run.end),
+            measured=run.repeats,
+            threshold=float(shape.min_repeats if run.period < shape.long_period else shape.long_repeats),
+        )
+    return None
+
+
+def _visible_end(text: str) -> int:
+    """Where the text ends without the rubble of a cut: white space and replacement characters.
+
+    An answer of white space only ends where it ends.
+    """
+    return len(text.rstrip(" \t\r\n\ufffd")) or len(text)
+
+
+def _unmasked(text: str, masked_index: int) -> int:
+    """Turn an index into the digit-masked text into one into the original."""
+    shift = 0
+    for match in _DIGITS.finditer(text):
+        if match.start() - shift >= masked_index:
+            break
+        shift += match.end() - match.start() - 1
+    return masked_index + shift
