@@ -1,0 +1,203 @@
+"""Who owns an embedded folder, across real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compare.store import Store, StoreQueryError, migrate, open_store
+from compare.store.lockfile import LOCK_NAME, read_owner, try_lock
+from ingest.errors import FatalError, RetryError
+from ingest.settings import StoreSettings
+
+_HOLDER = """
+import sys
+from compare.store import migrate, open_store
+from ingest.settings import StoreSettings
+with open_store(StoreSettings(url=sys.argv[1]), role=sys.argv[2]) as store:
+    if sys.argv[2] != "reader":
+        migrate.apply(store)
+    print("open", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> StoreSettings:
+    return StoreSettings(url=f"chdb://{tmp_path}/store", max_memory_bytes=512 * 1024 * 1024)
+
+
+def hold(settings: StoreSettings, role: str = "owner") -> subprocess.Popen[bytes]:
+    """A process that owns the folder until its input closes."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, settings.url, role], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"open\n"
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    process.communicate(timeout=30)
+    return process.returncode
+
+
+@pytest.fixture
+def holder(settings: StoreSettings) -> Iterator[subprocess.Popen[bytes]]:
+    process = hold(settings)
+    yield process
+    if process.poll() is None:
+        end(process)
+    for pipe in (process.stdin, process.stdout):
+        if pipe and not pipe.closed:
+            pipe.close()
+
+
+def folder_of(settings: StoreSettings) -> Path:
+    return Path(settings.url.removeprefix("chdb://"))
+
+
+def test_the_owner_serves_what_it_stores_to_other_processes(
+    settings: StoreSettings, holder: subprocess.Popen[bytes]
+) -> None:
+    with open_store(settings, role="any") as store:
+        row = ("e", "hash", "{}", "{}")
+        store.insert("experiments", ["experiment", "settings_hash", "settings", "served"], [row])
+        assert store.query("SELECT settings_hash FROM experiments_v1").rows == [("hash",)]
+        assert f"process {holder.pid}" in store.where
+    with open_store(settings, role="reader") as store:
+        result = store.query("SELECT verdict, count() FROM pairs_v1 GROUP BY verdict")
+        assert (result.column_names, result.rows) == (("verdict", "count()"), [])
+        with pytest.raises(StoreQueryError, match="cannot run DROP"):
+            store.command("DROP TABLE pairs")
+
+
+def test_a_second_owner_is_told_who_the_first_is(
+    settings: StoreSettings, holder: subprocess.Popen[bytes]
+) -> None:
+    with pytest.raises(
+        FatalError, match=f"belongs to process {holder.pid}, which serves it at http://127.0.0.1:"
+    ):
+        open_store(settings, role="owner")
+
+
+def test_a_killed_owner_leaves_the_folder_free(
+    settings: StoreSettings, holder: subprocess.Popen[bytes]
+) -> None:
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait(timeout=30)
+    assert (folder_of(settings) / LOCK_NAME).exists()
+    with open_store(settings, role="owner") as store:
+        assert migrate.plan(store) == []
+        owner = read_owner(folder_of(settings))
+        assert owner is not None
+        assert owner.pid == os.getpid()
+    assert not (folder_of(settings) / LOCK_NAME).exists()
+
+
+def test_a_store_whose_owner_left_is_away(settings: StoreSettings, holder: subprocess.Popen[bytes]) -> None:
+    with open_store(settings, role="reader") as store:
+        end(holder)
+        with pytest.raises(RetryError, match="through process"):
+            store.query("SELECT 1")
+
+
+def test_an_owner_waits_for_a_reader_that_is_about_to_leave(settings: StoreSettings) -> None:
+    folder_of(settings).mkdir()
+    reader = hold(settings, "reader")
+    assert reader.stdin is not None
+    reader.stdin.close()
+    reader.stdin = None
+    with open_store(settings, role="owner") as store:
+        migrate.apply(store)
+        owner = read_owner(folder_of(settings))
+        assert owner is not None
+        assert (owner.pid, owner.role) == (os.getpid(), "owner")
+    assert end(reader) == 0
+
+
+def test_stores_of_one_process_share_the_engine(settings: StoreSettings) -> None:
+    with open_store(settings, role="owner") as first:
+        migrate.apply(first)
+        with open_store(settings, role="reader") as second:
+            assert second.query("SELECT count() FROM pairs_v1").rows == [(0,)]
+            with pytest.raises(StoreQueryError, match="read-only connection"):
+                second.query("SELECT file('x')")
+        assert first.query("SELECT count() FROM pairs_v1").rows == [(0,)]
+    assert not (folder_of(settings) / LOCK_NAME).exists()
+
+
+def test_the_engine_keeps_its_memory_limit(settings: StoreSettings) -> None:
+    sql = "SELECT toUInt64(value) FROM system.server_settings WHERE name = 'max_server_memory_usage'"
+    with open_store(settings, role="owner") as store:
+        migrate.apply(store)
+        with open_store(settings, role="any") as other:
+            assert other.query(sql).rows == [(settings.max_memory_bytes,)]
+        with pytest.raises(RetryError, match="memory limit"):
+            store.query("SELECT length(groupArray(number)) FROM numbers(1000000000)")
+
+
+def test_the_lock_is_for_this_user_only(settings: StoreSettings) -> None:
+    with open_store(settings, role="owner"):
+        assert (folder_of(settings) / LOCK_NAME).stat().st_mode & 0o777 == 0o600
+
+
+def test_only_one_lock_at_a_time(tmp_path: Path) -> None:
+    first = try_lock(tmp_path)
+    assert first is not None
+    assert try_lock(tmp_path) is None
+    first.release()
+    second = try_lock(tmp_path)
+    assert second is not None
+    second.release()
+
+
+def test_a_lock_that_is_not_yet_written_names_nobody(tmp_path: Path) -> None:
+    assert read_owner(tmp_path) is None
+    (tmp_path / LOCK_NAME).write_bytes(b'{"pid": 1')
+    assert read_owner(tmp_path) is None
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FatalError, match=r"^store folder \S+/file/store cannot be written: Not a directory$"):
+        open_store(StoreSettings(url=f"chdb://{tmp_path}/file/store"), role="owner")
+
+
+def test_a_reader_makes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(FatalError, match=r"nothing does not exist"):
+        open_store(StoreSettings(url=f"chdb://{tmp_path}/nothing"), role="reader")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_second_folder_in_one_process_is_one_clear_line(settings: StoreSettings, tmp_path: Path) -> None:
+    with open_store(settings, role="owner"):
+        with pytest.raises(FatalError, match=r"^store folder \S+/other cannot be opened: .*already"):
+            open_store(StoreSettings(url=f"chdb://{tmp_path}/other"), role="owner")
+        assert try_lock(tmp_path / "other") is not None
+
+
+def test_a_server_that_is_not_there_is_away() -> None:
+    with pytest.raises(RetryError, match=r"^store http://127\.0\.0\.1:9: .*refused"):
+        open_store(StoreSettings(url="http://127.0.0.1:9"), role="any")
+
+
+def test_a_wrong_password_is_final(settings: StoreSettings) -> None:
+    with open_store(settings, role="owner") as store:
+        assert isinstance(store, Store)
+        owner = read_owner(folder_of(settings))
+        assert owner is not None
+        with pytest.raises(FatalError, match=r"wrong user name or password") as caught:
+            open_store(StoreSettings(url=owner.url, password="nonsense"), role="any")
+        assert "nonsense" not in str(caught.value)
+
+
+def test_a_missing_database_says_what_to_do(settings: StoreSettings) -> None:
+    with open_store(settings, role="owner") as store, pytest.raises(FatalError, match="gnomon migrate"):
+        store.query("SELECT 1")
