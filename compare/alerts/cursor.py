@@ -14,11 +14,11 @@ Row times play no part: a late row is one with a higher offset, or one below a w
 written yet, and either way it is ahead of the cursor.
 
 **The one way back.** A crash between the write of the last range and its commit delivers that range once
-more. Stored pairs are then recognised and skipped, but a record that *failed* the first time (endpoint
-away) may become a pair now. Such offsets of the last range are kept as `open_offsets`, below the cursor:
-if a pair appears there it is folded then, once; they are dropped when a later range shows that the commit
-went through. An operator who winds a consumer group back by hand is outside this: what is compared anew
-below the cursor is stored and shown but moves no detector.
+more. Stored pairs are then recognised and skipped, but a record with another outcome the first time
+(endpoint away, shed) may become a pair now. The offsets of the last range that hold such an outcome are
+kept as `open_offsets`, below the cursor: if a pair appears there it is folded then, once; they are dropped
+when a later range shows that the commit went through. An operator who winds a consumer group back by hand
+is outside this: what is compared anew below the cursor is stored and shown but moves no detector.
 
 **Order.** (time, topic_id, partition, offset), where time is the running maximum of `mirrored_at` in its
 partition: equal to `mirrored_at` where Kafka's times ascend, and never at odds with the offsets where they
@@ -73,7 +73,7 @@ class Feed(msgspec.Struct, frozen=True):
     is_behind: bool
     newest_ms: int
     open_offsets: tuple[int, ...] = ()
-    """Offsets of the last range whose record failed: a pair may yet appear there."""
+    """Offsets of the last range with an outcome other than a pair: one may yet appear there."""
 
 
 OrderKey = tuple[int, str, int, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 
 import msgspec
@@ -46,6 +47,8 @@ class AlertRunner:
         if webhook is None and settings.webhook_url is not None:
             webhook = Webhook(settings.webhook_url, settings.webhook_secret)
         self._webhook = webhook
+        # A caller's own run and a scheduled one must not fold the same pairs side by side.
+        self._running = threading.Lock()
         self._copied: dict[str, int] = {}
         """By candidate, the version of the state whose outbox is known to be in the alerts table."""
         self._ticker = Ticker(self.run_once, settings.interval_s, f"alerts of {experiment}")
@@ -56,10 +59,11 @@ class AlertRunner:
         Blocks. Raises what the store raises; what was not stored is folded again by the next run. A
         receiver that is down is logged, and tried again by the next run.
         """
-        events = [event for candidate in self._candidates for event in self._fold(candidate)]
-        if self._webhook is not None:
-            self._deliver(self._webhook)
-        return events
+        with self._running:
+            events = [event for candidate in self._candidates for event in self._fold(candidate)]
+            if self._webhook is not None:
+                self._deliver(self._webhook)
+            return events
 
     def start(self) -> None:
         """Run every `interval_s` seconds on a thread of its own."""

@@ -58,8 +58,8 @@ def read_feeds(
         if len(stored) == limit and not is_behind:
             is_cut = is_behind = True
             end = max(pairs[-1].offset + 1, cursor.next_offset)
-        failed = _failed(store, experiment, settled) if end > settled.last_range_offset else ()
-        feeds.append(Feed(cursor, pairs, end, is_behind, settled.newest_ms, failed))
+        undecided = _undecided(store, experiment, settled) if end > settled.last_range_offset else ()
+        feeds.append(Feed(cursor, pairs, end, is_behind, settled.newest_ms, undecided))
     return feeds, is_cut
 
 
@@ -122,12 +122,15 @@ def _pairs(store: Store, experiment: str, candidate: str, cursor: Cursor, limit:
     ]
 
 
-def _failed(store: Store, experiment: str, settled: Settled) -> tuple[int, ...]:
-    """Offsets of the last range whose record failed: delivered again, it may become a pair."""
+def _undecided(store: Store, experiment: str, settled: Settled) -> tuple[int, ...]:
+    """Offsets of the last range without a pair: delivered again, any of them may become one.
+
+    Read after the pairs, so that a pair that is stored in between counts as still to come.
+    """
     rows = store.query(
         "SELECT `offset` FROM outcomes_v1 WHERE experiment = {experiment:String}"
         " AND topic_id = {topic_id:String} AND `partition` = {partition:UInt32}"
-        " AND `offset` >= {start:UInt64} AND `offset` < {end:UInt64} AND kind = 'failed' ORDER BY `offset`",
+        " AND `offset` >= {start:UInt64} AND `offset` < {end:UInt64} ORDER BY `offset`",
         {
             "experiment": experiment,
             "topic_id": settled.topic_id,

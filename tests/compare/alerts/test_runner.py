@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -312,6 +313,15 @@ def test_failed_state_insert_is_repeated_whole(writer: Writer, monkeypatch: pyte
         runner(writer).run_once()
     monkeypatch.undo()
     assert len(runner(writer).run_once()) == 4
+    assert writer.folded() == 26
+
+
+def test_two_threads_fold_each_pair_once(writer: Writer) -> None:
+    faulty_run(writer)
+    one = runner(writer)
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(one.run_once) for _ in range(2)]
+    assert sorted(len(run.result()) for run in runs) == [0, 4]
     assert writer.folded() == 26
 
 

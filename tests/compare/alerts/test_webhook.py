@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 
 from compare.alerts.runner import AlertRunner
 from compare.alerts.webhook import BACKOFF_S, Webhook
@@ -85,6 +86,17 @@ def runner(writer: Writer, port: int, waits: list[float] | None = None) -> Alert
         sleep=(waits if waits is not None else []).append,
     )
     return AlertRunner(writer.store, DECLARED, writer.experiment, [writer.candidate], webhook=webhook)
+
+
+def test_proxy_of_the_environment_is_not_asked_for_loopback(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    faulty_run(writer)
+    with receiver() as server:
+        runner(writer, server.server_port).run_once()
+    assert len(server.received) == 4
 
 
 def test_receiver_that_was_down_gets_each_alert_once_and_signed(writer: Writer) -> None:
