@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
 from compare.batcher import Batcher, Completed
 from compare.compare_stage import Compare, CompareStage
@@ -87,6 +88,7 @@ class Pipeline:
         self._completed: asyncio.Queue[Completed | None] = asyncio.Queue(maxsize=delivery.batch_pairs)
         self._batcher = Batcher(experiment, delivery.batch_pairs, delivery.batch_seconds)
         self._last_commit = 0.0
+        self._committing: asyncio.Task[bool] | None = None
         self._dead_rate = DeadLetterRate(delivery.dead_letter_pause_share)
         self._dead_letter_log = AwayLog("the dead-letter topic", grace_s=0.0)
         self._write_thread = ThreadPoolExecutor(1, "gnomon-write")
@@ -159,8 +161,9 @@ class Pipeline:
                 await self._write(Batch(self._experiment, (), (), ranges))
                 self._ledger.ranges_stored(ranges)
                 self.counters.consumed += sum(delivered.records for delivered in ranges)
-            if self._ledger.to_commit():
-                await self._source.commit()
+            if self._ledger.to_commit() and (self._committing is None or self._committing.done()):
+                # Not awaited: while Kafka is away, what was read goes on to be stored.
+                self._committing = asyncio.create_task(self._source.commit())
         if self._on_progress is not None:
             self._on_progress(self.counters)
 
@@ -260,8 +263,10 @@ class Pipeline:
             if self._stop_when is not None and self._stop_when(self.counters):
                 self._stop.set()
         # The first may only confirm a range begun earlier; the second takes what lay beyond it.
-        await self._settle(is_commit_due=True)
-        await self._settle(is_commit_due=True)
+        for _ in range(2):
+            await self._settle(is_commit_due=True)
+            if self._committing is not None:
+                await self._committing
 
     async def _write(self, batch: Batch) -> WriteResult:
         loop = asyncio.get_running_loop()
@@ -287,11 +292,12 @@ class Pipeline:
         finally:
             marking.cancel()
 
-    async def _close(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+    async def _close(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
         self._stop_writing.set()
-        for task in tasks:
+        everything = [*tasks, self._committing] if self._committing is not None else [*tasks]
+        for task in everything:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*everything, return_exceptions=True)
         await self._source.close()
         await self._replayer.close()
         self._dead_letter_thread.submit(self._dead_letters.close)
