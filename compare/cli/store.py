@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -20,7 +21,12 @@ from compare.cli.locate import locate_store, store_options
     show_default=True,
     help="How rows are printed.",
 )
-def sql(statement: str, folder: Path | None, config_file: Path | None, output_format: str) -> None:
+def sql(
+    statement: str,
+    folder: Path | None,
+    config_file: Path | None,
+    output_format: Literal["table", "csv", "json"],
+) -> None:
     """Run one SQL statement, read-only.
 
     Prints the rows of STATEMENT.

@@ -51,7 +51,7 @@ def test_the_parser_refuses_the_file_without_the_password() -> None:
 
 
 def test_every_gnomon_variable_is_a_setting() -> None:
-    sections = {"KAFKA": KafkaSettings, "STORE": StoreSettings}
+    sections: dict[str, type[msgspec.Struct]] = {"KAFKA": KafkaSettings, "STORE": StoreSettings}
     for name, service in parsed()["services"].items():
         for variable in service.get("environment", {}):
             if not variable.startswith("GNOMON_"):

@@ -1,0 +1,178 @@
+"""The explorer's first page: layout only. Started by `gnomon dashboard`."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from compare.store.client import Store
+from dashboards import charts, pair_view, queries
+from dashboards.connection import connect
+from dashboards.visible import visible
+from ingest.errors import GnomonError, RetryError
+
+
+@st.cache_resource(show_spinner="Connecting to the store")
+def store() -> Store:
+    """One handle for all sessions of this process."""
+    return connect()
+
+
+def percent(part: int, whole: int) -> str:
+    """`part` of `whole` in percent, or a dash where there is nothing to divide by."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A score, or the word for a missing one."""
+    return "unscored" if value is None or pd.isna(value) else f"{value:.{digits}f}"
+
+
+def show_totals(experiment: str, candidate: str) -> None:
+    """The two rows of figures at the top."""
+    counted = queries.accounting(store(), experiment).iloc[0]
+    cells = st.columns(5)
+    for cell, name in zip(cells, ("consumed", "compared", "skipped", "failed", "dead_lettered"), strict=True):
+        cell.metric(name.replace("_", "-"), int(counted[name]))
+    if int(counted["unaccounted"]):
+        st.warning(f"{int(counted['unaccounted'])} consumed records have no outcome yet (or were lost).")
+    totals = queries.totals(store(), experiment, candidate).iloc[0]
+    pairs = int(totals["pairs"])
+    cells = st.columns(5)
+    cells[0].metric("regressions", f"{int(totals['regressions'])} ({percent(totals['regressions'], pairs)})")
+    cells[1].metric("faults, candidate only", int(totals["candidate_only"]))
+    cells[2].metric("faults, reference only", int(totals["reference_only"]))
+    cells[3].metric("forced KL, mean (nats)", number(totals["kl_forced_mean_nats"]))
+    cells[4].metric("edit similarity, mean", number(totals["edit_similarity"]))
+
+
+def show_alerts(experiment: str) -> None:
+    """Firing and past alerts."""
+    st.subheader("Alerts")
+    found = queries.alerts(store(), experiment)
+    if found.empty:
+        st.success("No alert has fired for this experiment.")
+        return
+    for alert in found.itertuples():
+        write = st.error if alert.state == "firing" else st.info
+        write(f"{alert.state} since {alert.fired_at:%Y-%m-%d %H:%M:%S} UTC", icon="🔔")
+        st.text(visible(str(alert.summary)))
+
+
+def show_charts(experiment: str, candidate: str) -> None:
+    """Verdicts, faults, and what changed over time."""
+    left, right = st.columns(2)
+    left.subheader("Verdicts")
+    left.altair_chart(charts.verdict_bar(queries.verdicts(store(), experiment, candidate)))
+    right.subheader("Faults on one side only")
+    found = queries.faults(store(), experiment, candidate)
+    if found.empty:
+        right.info("No fault on one side only.")
+    else:
+        right.altair_chart(charts.fault_bar(found))
+    st.subheader("Divergence over time")
+    steps = queries.over_time(store(), experiment, candidate)
+    left, right = st.columns(2)
+    left.altair_chart(charts.over_time(steps, "regression_rate", "regressions, share of pairs"))
+    right.altair_chart(charts.over_time(steps, "kl_forced_mean_nats", "forced KL, mean (nats)"))
+
+
+def show_pairs(experiment: str, candidate: str) -> queries.PairKey | None:
+    """The filtered table; the key of the row that was chosen, if any."""
+    st.subheader("Pairs")
+    verdicts, routes, families = queries.choices(store(), experiment, candidate)
+    cells = st.columns(4)
+    wanted = queries.PairFilter(
+        experiment=experiment,
+        candidate=candidate,
+        verdicts=tuple(cells[0].multiselect("Verdict", verdicts)),
+        routes=tuple(cells[1].multiselect("Route", routes)),
+        families=tuple(cells[2].multiselect("Fault family", families)),
+        request_id=cells[3].text_input("Request id contains"),
+    )
+    found = queries.pairs(store(), wanted)
+    if found.empty:
+        st.info("No pair passes the filter.")
+        return None
+    st.caption(f"{len(found)} pairs, regressions first. Choose a row to see its two answers.")
+    shown = found.drop(columns=["topic_id", "partition", "offset"])
+    event = st.dataframe(
+        shown, hide_index=True, on_select="rerun", selection_mode="single-row", key="pairs-table"
+    )
+    chosen = event.selection.rows
+    if not chosen:
+        return None
+    row = found.iloc[chosen[0]]
+    return queries.PairKey(
+        experiment, candidate, str(row["topic_id"]), int(row["partition"]), int(row["offset"])
+    )
+
+
+def linked_pair() -> queries.PairKey | None:
+    """The pair that the address bar names, if it names one."""
+    asked = st.query_params
+    if not {"experiment", "candidate", "topic_id", "partition", "offset"} <= set(asked):
+        return None
+    if not (asked["partition"].isdigit() and asked["offset"].isdigit()):
+        st.warning("The link's partition and offset must be whole numbers.")
+        return None
+    return queries.PairKey(
+        asked["experiment"],
+        asked["candidate"],
+        asked["topic_id"],
+        int(asked["partition"]),
+        int(asked["offset"]),
+    )
+
+
+def page() -> None:
+    """The whole page."""
+    st.title("Gnomon")
+    st.caption("What the quantized model does differently, on mirrored production traffic. Times are UTC.")
+    known = queries.experiments(store())
+    if known.empty:
+        st.info("The store holds no pairs yet. `gnomon demo` fills one; `gnomon run` follows your traffic.")
+        return
+    linked = linked_pair()
+    names = list(zip(known["experiment"], known["candidate"], strict=True))
+    start = (
+        names.index((linked.experiment, linked.candidate))
+        if linked
+        and (
+            linked.experiment,
+            linked.candidate,
+        )
+        in names
+        else 0
+    )
+    experiment, candidate = st.selectbox(
+        "Experiment", names, index=start, format_func=lambda name: f"{name[0]}: {name[1]}"
+    )
+    show_totals(experiment, candidate)
+    show_alerts(experiment)
+    show_charts(experiment, candidate)
+    key = show_pairs(experiment, candidate) or linked
+    if key is not None:
+        for name, value in key.parameters().items():
+            st.query_params[name] = str(value)
+        pair_view.show(store(), key)
+
+
+def page_or_reason() -> None:
+    """The page; a store whose owner has ended is looked for once more before that is said."""
+    try:
+        page()
+    except RetryError:
+        store.clear()
+        page()
+
+
+st.set_page_config(page_title="Gnomon", page_icon="🌘", layout="wide")
+try:
+    page_or_reason()
+except GnomonError as error:
+    st.error("The store cannot be read.")
+    st.text(visible(str(error)))
+    if st.button("Try again"):
+        store.clear()
+        st.rerun()

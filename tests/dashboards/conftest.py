@@ -1,0 +1,69 @@
+"""A store as a run would leave it, with hostile answers, and a browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from compare.outcomes import ComparedPair
+from compare.result import Comparison, Family, Finding, Scores, Verdict, VerdictKind
+from compare.store import migrate
+from compare.store.client import open_store
+from compare.writer import Writer
+from ingest.observation import Observation, Timings
+from ingest.settings import StoreSettings
+from tests.compare import batches
+
+HOSTILE = (
+    "<script>document.title='owned'</script> ![x](http://127.0.0.1:1/leak.png) [a](javascript:alert(1)) "
+    "\x1b[31mred\x1b[0m \u202eabc **bold** $x^2$ :skull: end"
+)
+
+
+def night_pair(offset: int, kind: VerdictKind, families: tuple[Family, ...]) -> ComparedPair:
+    """A pair whose candidate answered with hostile text; its forced KL is an eighth of the offset."""
+    reason = f"candidate: {HOSTILE}"
+    comparison = Comparison(
+        scores=Scores(
+            {"kl_forced_mean_nats": 0.125 * offset, "edit_similarity": 0.5}, {"cosine_similarity": "off"}
+        ),
+        findings=tuple(
+            Finding(family=family, code="code", side="candidate", message=reason) for family in families
+        ),
+        verdict=Verdict(kind, (reason,), candidate_only=families),
+        divergence=batches.compared(0).comparison.divergence,
+    )
+    answer = Observation(text=HOSTILE, finish_reason="stop", timings=Timings(total_ms=100.0))
+    made = batches.compared(offset, experiment="night", candidate=answer)
+    return msgspec.structs.replace(made, comparison=comparison)
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 6 pairs of `night`: 4 matches, a repetition and a JSON fault on the candidate only."""
+    folder = tmp_path_factory.mktemp("explorer") / "store"
+    pairs = [night_pair(offset, VerdictKind.MATCH, ()) for offset in range(4)]
+    pairs.append(night_pair(4, VerdictKind.CANDIDATE_WORSE, (Family.REPETITION,)))
+    pairs.append(night_pair(5, VerdictKind.CANDIDATE_WORSE, (Family.JSON,)))
+    with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as store:
+        migrate.apply(store)
+        Writer(store, threading.Event()).write(
+            batches.batch(*pairs, ranges=(batches.delivered(0, 6, 6),), experiment="night")
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, headless; it asks nobody but loopback."""
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    arguments += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
+        yield running
+        running.close()
