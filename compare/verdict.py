@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from compare.metrics.structure import same_tool_calls
@@ -13,7 +14,9 @@ from ingest.settings import CompareSettings
 _NO_FAULT_FAMILIES = frozenset({Family.REQUEST, Family.LOGPROBS_FORMAT})
 _MAX_REASONS = 8
 _HANGS = (FailureKind.FIRST_TOKEN_TIMEOUT, FailureKind.IDLE_TIMEOUT, FailureKind.TOTAL_TIMEOUT)
-_MEMORY_WORDS = ("out of memory", "oom", "cuda error", "cudamalloc", "kv cache", "no available blocks")
+_MEMORY = re.compile(
+    r"out of memory|\boom\b|cuda error|cudamalloc|kv[ _]cache|no available blocks", re.IGNORECASE
+)
 
 _ZERO_WHERE_EQUAL = ("numbers_differ", "keys_differ", "refusal_flip")
 """Scores that must be 0 in an equivalent pair; unscored means that there was nothing to differ in."""
@@ -78,7 +81,7 @@ def _error_cause(pair: ResponsePair, side: Side, findings: tuple[Finding, ...]) 
         return "numeric"
     if failure is None:
         return "unknown"
-    if any(word in failure.message.lower() for word in _MEMORY_WORDS):
+    if _MEMORY.search(failure.message):
         return "memory"
     if failure.kind is FailureKind.CONTEXT_EXCEEDED or failure.status in (400, 413, 422):
         return "request"

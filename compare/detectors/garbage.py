@@ -86,7 +86,7 @@ def _fill(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[
     """Find one character over and over: token 0 of some vocabularies is `!`."""
     for match in _FILL.finditer(part.text):
         char, length = match.group(1), match.end() - match.start()
-        is_whole = length >= 0.8 * len(part.text.strip())
+        is_whole = length >= 0.9 * len(part.text.strip())
         is_at_end = match.end() == len(part.text.rstrip())
         if length < settings.fill_min_characters or is_asked_for(subject, char):
             continue

@@ -26,9 +26,11 @@ _CJK = {"HAN", "KANA", "HANGUL"}
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     """Yield `script_switch`."""
     text = subject.observation.text
+    if text.isascii():
+        return
     other = subject.other.text if subject.other is not None and subject.other.failure is None else ""
     known = letters_by_script(subject.prompt + "\n" + other)
-    if text.isascii() or not known or _NAMES_LANGUAGE.search(subject.prompt):
+    if not known or _NAMES_LANGUAGE.search(subject.prompt):
         return
     total = sum(known.values())
     for script, count in letters_by_script(text).items():

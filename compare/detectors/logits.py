@@ -35,11 +35,11 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if notes := [note for note in subject.observation.notes if note in _NAN_NOTES]:
         # The reader drops such values; no mask and no rounding makes a NaN.
         yield subject.finding(Family.LOGITS, "nan", f"a logprob is not a number ({', '.join(notes)})")
-    yield from _all_impossible(subject, tokens)
+    yield from _all_impossible(subject)
     if not subject.is_constrained:
         # Under a mask the list may be taken before or after it: neither contradicts the token.
         yield from _chosen_impossible(subject, tokens)
-        yield from _missing_mass(subject, tokens, settings)
+        yield from _missing_mass(subject, settings)
         yield from _flat(subject, tokens, settings)
         yield from _improbable_greedy(subject, tokens, settings)
 
@@ -73,16 +73,17 @@ def _words(message: str) -> str:
     return re.sub(r"^HTTP 500\b\W*", "", message.strip())
 
 
-def _all_impossible(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
-    hits = [i for i, token in enumerate(tokens) if token.top and not _possible(token)]
-    if hits:
+def _all_impossible(subject: Subject) -> Iterable[Finding]:
+    lists = subject.lists
+    hits = lists.position[lists.possible == 0]
+    if hits.size:
         yield subject.finding(
             Family.LOGITS,
             "all_impossible",
-            f"every ranked token is impossible at {len(hits)} positions, first at token {hits[0]}",
+            f"every ranked token is impossible at {hits.size} positions, first at token {hits[0]}",
             place="tokens",
-            span=(hits[0], hits[-1] + 1),
-            measured=float(len(hits)),
+            span=(int(hits[0]), int(hits[-1]) + 1),
+            measured=float(hits.size),
             threshold=1.0,
         )
 
@@ -109,55 +110,56 @@ def _is_chosen_impossible(token: Token) -> bool:
     return any(
         entry.logprob == -math.inf and entry.text == token.text and entry.id == token.id
         for entry in token.top
-    ) and bool(_possible(token))
+    ) and any(entry.logprob > -math.inf for entry in token.top)
 
 
-def _missing_mass(
-    subject: Subject, tokens: tuple[Token, ...], settings: DetectorSettings
-) -> Iterable[Finding]:
+def _missing_mass(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if any(key in subject.body for key in ("top_p", "top_k", "min_p")):
         return  # processed logprobs of a filtered distribution need not add up
-    hits: list[int] = []
-    worst = 0.0
-    for index, token in enumerate(tokens):
-        possible = _possible(token)
-        if not possible or 1 - len(possible) / len(token.top) < settings.non_finite_share:
-            continue
-        missing = 1.0 - math.fsum(math.exp(min(logprob, 0.0)) for logprob in possible)
-        if missing > settings.missing_mass:
-            hits.append(index)
-            worst = max(worst, missing)
-    if hits:
+    lists = subject.lists
+    is_hit = (
+        (lists.possible > 0)
+        & (1.0 - lists.possible / lists.size >= settings.non_finite_share)
+        & (1.0 - lists.mass > settings.missing_mass)
+    )
+    hits = lists.position[is_hit]
+    if hits.size:
+        worst = float((1.0 - lists.mass[is_hit]).max())
         yield subject.finding(
             Family.LOGITS,
             "missing_mass",
             f"most ranked tokens are impossible and the rest lacks {worst:.3f} of the mass, at "
-            f"{len(hits)} positions, first at token {hits[0]}",
+            f"{hits.size} positions, first at token {hits[0]}",
             place="tokens",
-            span=(hits[0], hits[-1] + 1),
+            span=(int(hits[0]), int(hits[-1]) + 1),
             measured=worst,
             threshold=settings.missing_mass,
         )
 
 
 def _flat(subject: Subject, tokens: tuple[Token, ...], settings: DetectorSettings) -> Iterable[Finding]:
-    start = 0
-    for index in range(len(tokens) + 1):
-        if index < len(tokens) and entropy_floor(tokens[index]) > settings.flat_entropy_nats:
-            continue
-        if index - start >= settings.flat_run_tokens:
-            least = min(entropy_floor(token) for token in tokens[start:index])
-            yield subject.finding(
-                Family.LOGITS,
-                "flat",
-                f"{index - start} tokens in a row were drawn from an almost even distribution "
-                f"(at least {least:.1f} nats)",
-                place="tokens",
-                span=(start, index),
-                measured=least,
-                threshold=settings.flat_entropy_nats,
-            )
-        start = index + 1
+    lists = subject.lists
+    run: list[float] = []
+    start = previous = -2
+    # Only where even the best token is unlikely can the bound be passed: few positions, as a rule.
+    for index in [*lists.position[lists.best <= -_FLAT_MIN_SURPRISE].tolist(), len(tokens) + 1]:
+        floor = entropy_floor(tokens[index]) if index < len(tokens) else 0.0
+        if floor > settings.flat_entropy_nats and index == previous + 1:
+            run.append(floor)
+        else:
+            if len(run) >= settings.flat_run_tokens:
+                yield subject.finding(
+                    Family.LOGITS,
+                    "flat",
+                    f"{len(run)} tokens in a row were drawn from an almost even distribution "
+                    f"(at least {min(run):.1f} nats)",
+                    place="tokens",
+                    span=(start, start + len(run)),
+                    measured=min(run),
+                    threshold=settings.flat_entropy_nats,
+                )
+            start, run = index, [floor] if floor > settings.flat_entropy_nats else []
+        previous = index
 
 
 def entropy_floor(token: Token) -> float:
@@ -199,7 +201,3 @@ def _improbable_greedy(
             measured=mean,
             threshold=settings.greedy_mean_logprob,
         )
-
-
-def _possible(token: Token) -> list[float]:
-    return [entry.logprob for entry in token.top if entry.logprob > -math.inf]

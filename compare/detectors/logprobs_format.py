@@ -9,6 +9,9 @@ import math
 import re
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
 from ingest.observation import Token
@@ -24,6 +27,8 @@ _NOTES = {
 }
 _MASS_SLACK = 0.01  # sums of 20 rounded logprobs stay well within
 _ALL_ZERO_MIN_TOKENS = 5
+_NOT_ARGMAX_NATS = 0.5  # a tie may be broken either way
+_STUB_POSITIONS = 8  # a stub stands at every position
 _LOGPROBS_ERROR = re.compile(r"logprobs", re.IGNORECASE)
 
 
@@ -47,43 +52,66 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
 
 
 def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
-    """Look at each position's list once; the first hit of each code is reported."""
-    seen: dict[str, tuple[int, str]] = {}
-    previous: Token | None = None
-    for index, token in enumerate(tokens):
-        if not token.top:
-            continue
-        for code, message in _of_one_list(subject, token, previous):
-            seen.setdefault(code, (index, message))
-        previous = token
-    for code, (index, message) in seen.items():
-        yield subject.finding(
-            Family.LOGPROBS_FORMAT,
-            code,
-            f"{message}, first at token {index}",
-            place="tokens",
-            span=(index, index + 1),
-            is_fault=False,
+    """Look at each position's list; the first hit of each code is reported."""
+    lists = subject.lists
+    over = lists.mass > 1.0 + _MASS_SLACK
+    if over.any():
+        mass = float(lists.mass[over][0])
+        yield _at(
+            subject, "mass_over_one", lists.position[over], f"the list's probabilities add up to {mass:.2f}"
         )
+    if not subject.is_constrained:
+        only = (lists.possible == 1) & (lists.size > 2) & (lists.mass > 1.0 - 1e-9)
+        if only.any():
+            yield _at(
+                subject,
+                "only_sentinels",
+                lists.position[only],
+                "all alternatives are a sentinel for impossible",
+            )
+        if subject.is_greedy:
+            chosen = np.array([_or_nan(tokens[index].logprob) for index in lists.position.tolist()])
+            lower = lists.best - chosen > _NOT_ARGMAX_NATS
+            if lower.any():
+                yield _at(
+                    subject,
+                    "not_argmax",
+                    lists.position[lower],
+                    "temperature 0 chose against a likelier token",
+                )
+    for index, token in enumerate(tokens[:_STUB_POSITIONS]):
+        if token.text and any(not e.text and e.logprob == round(max(e.logprob, -1e9)) for e in token.top):
+            yield _at(subject, "stub", [index], "an alternative has no text and a round logprob")
+            break
+    for index, (previous, token) in enumerate(zip(tokens, tokens[1:], strict=False), start=1):
+        if (
+            token.top
+            and previous.text != token.text
+            and previous.top == token.top
+            and all(entry.text != token.text for entry in token.top)
+        ):
+            yield _at(
+                subject, "stale", [index], f"the list is the one before and lacks {shorten(token.text)}"
+            )
+            break
 
 
-def _of_one_list(subject: Subject, token: Token, previous: Token | None) -> Iterable[tuple[str, str]]:
-    top = token.top
-    possible = [entry.logprob for entry in top if entry.logprob > -math.inf]
-    mass = math.fsum(math.exp(min(logprob, 1.0)) for logprob in possible)
-    if mass > 1.0 + _MASS_SLACK:
-        yield "mass_over_one", f"the list's probabilities add up to {mass:.2f}"
-    if len(possible) == 1 and len(top) > 2 and mass > 1.0 - 1e-9 and not subject.is_constrained:
-        yield "only_sentinels", f"{len(top) - 1} of {len(top)} alternatives are a sentinel for impossible"
-    if any(not entry.text and entry.logprob == round(entry.logprob) for entry in top) and token.text:
-        yield "stub", "an alternative has no text and a round logprob"
-    if subject.is_greedy and not subject.is_constrained and token.logprob is not None:
-        best = max(possible, default=-math.inf)
-        if best - token.logprob > 0.5:
-            yield "not_argmax", f"at temperature 0 {shorten(token.text)} was chosen against a likelier token"
-    is_repeated = previous is not None and previous.top == top and previous.text != token.text
-    if is_repeated and all(entry.text != token.text for entry in top):
-        yield "stale", f"the list repeats the one before and lacks {shorten(token.text)}"
+def _at(subject: Subject, code: str, indices: NDArray[np.int64] | list[int], message: str) -> Finding:
+    first = int(indices[0])
+    return subject.finding(
+        Family.LOGPROBS_FORMAT,
+        code,
+        f"{message}, at {len(indices)} positions, first at token {first}",
+        place="tokens",
+        span=(first, int(indices[-1]) + 1),
+        is_fault=False,
+        measured=float(len(indices)),
+        threshold=1.0,
+    )
+
+
+def _or_nan(logprob: float | None) -> float:
+    return math.nan if logprob is None else logprob
 
 
 def _all_zero(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:

@@ -3,15 +3,17 @@
 A sequence is a string whose characters are the symbols: the text itself, or tokens mapped to one
 private character each by `as_symbols`. One search serves both.
 
-Method. Anchors stand every `stride` symbols. At an anchor, each later occurrence of the few symbols
-that start there (a gram) proposes a period, and comparing the sequence with itself shifted by
-that period tells how far it really repeats. If a gram is so common that its occurrences run out
-of turns, a longer gram is tried. An accepted stretch is skipped as a whole. So the work per anchor
-is bounded by `max_period` and constants, and the whole by len / stride times that.
+Method. Anchors stand every `stride` symbols (every `coarse_stride` before the last `tail` symbols, where
+only long stretches matter). At an anchor, each later occurrence of the few symbols that start there (a
+gram) proposes a period, and comparing the sequence with itself shifted by that period, at first over
+the least length that would count, tells whether and how far it repeats. If a gram is so common that
+its occurrences run out of turns, a longer gram is tried. An accepted stretch is skipped as a whole. So
+the work at an anchor is bounded by `max_period` and constants, and the whole is linear in the length.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -51,14 +53,17 @@ class Shape(NamedTuple):
     long_repeats: float
     grams: tuple[int, ...] = (8, 32, 128, 512)
     stride: int = 8
+    coarse_stride: int = 64
+    tail: int = 8192
+
+    def least(self, period: int) -> int:
+        """The least length of a stretch of this period that counts."""
+        repeats = self.long_repeats if period >= self.long_period else self.min_repeats
+        return max(self.min_length, math.ceil(repeats * period))
 
     def accepts(self, run: Run) -> bool:
         """Whether the stretch counts."""
-        if run.length < self.min_length:
-            return False
-        if run.period >= self.long_period:
-            return run.repeats >= self.long_repeats
-        return run.repeats >= self.min_repeats
+        return run.length >= self.least(run.period)
 
 
 def find_runs(symbols: str, shape: Shape) -> list[Run]:
@@ -66,12 +71,13 @@ def find_runs(symbols: str, shape: Shape) -> list[Run]:
     runs: list[Run] = []
     anchor = 0
     while anchor + shape.grams[0] < len(symbols):
-        run = _run_at(symbols, anchor, shape)
+        stride = shape.stride if len(symbols) - anchor <= shape.tail else shape.coarse_stride
+        run = _run_at(symbols, anchor, shape, stride)
         if run is None:
-            anchor += shape.stride
+            anchor += stride
         else:
             runs.append(run)
-            anchor = max(run.end, anchor + shape.stride)
+            anchor = max(run.end, anchor + stride)
     return runs
 
 
@@ -81,7 +87,7 @@ def as_symbols(items: Iterable[object]) -> str:
     return "".join([numbers.setdefault(item, chr(_FIRST_SYMBOL + len(numbers))) for item in items])
 
 
-def _run_at(symbols: str, anchor: int, shape: Shape) -> Run | None:
+def _run_at(symbols: str, anchor: int, shape: Shape, stride: int) -> Run | None:
     tried: set[int] = set()
     for gram in shape.grams:
         if anchor + gram >= len(symbols):
@@ -94,9 +100,12 @@ def _run_at(symbols: str, anchor: int, shape: Shape) -> Run | None:
             period = hit - anchor
             if period not in tried:
                 tried.add(period)
-                run = _extend(symbols, anchor, period)
-                if shape.accepts(run):
-                    return run
+                # A stretch that counts began at most a stride ago, so this much of it lies ahead.
+                ahead = max(1, shape.least(period) - period - stride)
+                if symbols[anchor : anchor + ahead] == symbols[hit : hit + ahead]:
+                    run = _extend(symbols, anchor, period)
+                    if shape.accepts(run):
+                        return run
             hits += 1
             hit = symbols.find(needle, hit + 1, limit)
         if hit == -1:

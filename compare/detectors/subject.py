@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from compare.detectors.top_lists import TopLists, top_lists
 from compare.result import Family, Finding, Side
 from ingest.observation import FailureKind, Observation
 from ingest.request import ExpectedStructure
@@ -126,6 +127,11 @@ class Subject:
         """Whether the request says temperature 0."""
         temperature = self.body.get("temperature")
         return isinstance(temperature, int | float) and temperature == 0
+
+    @cached_property
+    def lists(self) -> TopLists:
+        """Numbers of the tokens' lists of alternatives, computed once for all detectors."""
+        return top_lists(self.observation.tokens)
 
     @property
     def has_text_to_judge(self) -> bool:
