@@ -127,8 +127,11 @@ class Assembler:
         if isinstance(arguments, str):
             call.arguments.append(arguments)
         elif arguments is not None:
-            call.arguments.append(json.dumps(arguments, ensure_ascii=False))
             self.note("arguments_object")
+            try:
+                call.arguments.append(json.dumps(arguments, ensure_ascii=False))
+            except RecursionError:
+                self.note("arguments_too_deep")
 
     def _call_of(self, delta: ToolDelta) -> _Call:
         """Find the call that a delta continues, or open a new one.

@@ -1,7 +1,8 @@
 """Teacher-forced scoring: the candidate's distribution at every position of the reference's own answer.
 
-llama.cpp gives the distribution of one position a request: the prompt's token ids and the reference's ids
-so far go in, one token is predicted, and the prompt cache leaves one token to compute. The ids of the
+llama.cpp gives the distribution of one position a prompt: the prompt's token ids and the reference's ids
+so far go in, one token is predicted, and the prompt cache leaves one token to compute, so that a position
+costs as much as generating a token does. The ids of the
 prompt come from the candidate's own template and tokenizer and are used only if their number is what both
 sides reported; otherwise nothing is scored.
 """
@@ -29,6 +30,10 @@ UNSCORED_REASONS = (
 )
 """Every value of `Forced.unscored`. `tools`: the template with tools cannot be had; `no_answer`: a side
 failed."""
+
+
+POSITIONS_PER_CALL = 16
+"""Bounds the size of a call (16 prompts of 8,192 ids are 0.8 MB) and how long the slot is held."""
 
 
 class ForcedScorer:
@@ -67,7 +72,8 @@ class ForcedScorer:
             return Forced(unscored="no_token_ids")
         room = min(self._max_tokens, props.context_tokens - len(prompt) - 1)
         async with self._lock:
-            return await self._positions(prompt, forced[:room])
+            # One slot for all, the last: the server fills the first ones first.
+            return await self._positions(prompt, forced[:room], props.slots - 1)
 
     async def _prompt_ids(self, body: dict[str, Any], path: str) -> list[int] | None:
         if is_chat(path):
@@ -96,45 +102,62 @@ class ForcedScorer:
     async def _forced_ids(self, reference: Observation) -> list[tuple[int, Token | None]]:
         """Return the ids of the reference's answer, each with its token where that holds a distribution.
 
-        An entry without an id may be a character of several tokens: it is tokenized again, and believed
-        if the number of tokens then is the reported one. Otherwise the answer is used up to that entry.
+        A merged entry (a character of several tokens) is tokenized again. The whole is believed if the
+        number of ids is the reported number of tokens, or one less (a stream leaves the end token out);
+        otherwise what stands before the first merged entry is, if its bytes are the answer's text.
         """
         ids: list[tuple[int, Token | None]] = []
-        sure = 0
+        certain: int | None = None
         for token in reference.tokens:
             if token.id is not None:
                 ids.append((token.id, token if token.top else None))
                 continue
-            if sure == 0:
-                sure = len(ids) or -1
+            if certain is None:
+                certain = len(ids)
             pieces = await self._server.tokenize(token.text, is_prompt=False)
             if not pieces or "tokens_merged" not in reference.notes:
-                return ids
+                return ids[:certain]
             ids.extend((piece, None) for piece in pieces)
-        if sure and len(ids) != reference.completion_tokens:
-            return ids[: max(sure, 0)]
-        return ids
+        if "logprobs_truncated" in reference.notes and certain is None:
+            return ids
+        count = reference.completion_tokens
+        if count is not None and count - len(ids) in (0, 1):
+            return ids
+        certain = len(ids) if certain is None else certain
+        raw = b"".join(token.raw or b"" for token in reference.tokens[:certain])
+        return ids[:certain] if reference.text.encode().startswith(raw) else []
 
-    async def _positions(self, prompt: list[int], forced: list[tuple[int, Token | None]]) -> Forced:
+    async def _positions(
+        self, prompt: list[int], forced: list[tuple[int, Token | None]], slot: int
+    ) -> Forced:
         context = list(prompt)
-        positions: list[ForcedPosition] = []
+        wanted: list[tuple[int, Token, list[int]]] = []
         for token_id, token in forced:
             if token is not None:
-                seen = await self._server.next_token(context, top=self._top)
-                if seen is None:
-                    return Forced(
-                        positions=tuple(positions), unscored=None if positions else "request_failed"
-                    )
-                top = seen.top[: seen.ranked]
-                positions.append(
-                    ForcedPosition(
-                        token_id=token_id,
-                        token_text=token.text,
-                        reference_logprob=token.logprob,
-                        candidate_logprob=next((item.logprob for item in top if item.id == token_id), None),
-                        reference_top=token.top[: token.ranked],
-                        candidate_top=top,
-                    )
-                )
+                wanted.append((token_id, token, list(context)))
             context.append(token_id)
-        return Forced(positions=tuple(positions), unscored=None if positions else "no_token_ids")
+        if not wanted:
+            return Forced(unscored="no_token_ids")
+        positions: list[ForcedPosition] = []
+        for start in range(0, len(wanted), POSITIONS_PER_CALL):
+            part = wanted[start : start + POSITIONS_PER_CALL]
+            seen = await self._server.next_tokens([ids for _, _, ids in part], top=self._top, slot=slot)
+            if seen is None:
+                return Forced(unscored="request_failed")
+            positions.extend(
+                _position(token_id, token, there)
+                for (token_id, token, _), there in zip(part, seen, strict=True)
+            )
+        return Forced(positions=tuple(positions))
+
+
+def _position(token_id: int, reference: Token, candidate: Token) -> ForcedPosition:
+    top = candidate.top[: candidate.ranked]
+    return ForcedPosition(
+        token_id=token_id,
+        token_text=reference.text,
+        reference_logprob=reference.logprob,
+        candidate_logprob=next((item.logprob for item in top if item.id == token_id), None),
+        reference_top=reference.top[: reference.ranked],
+        candidate_top=top,
+    )

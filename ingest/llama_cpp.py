@@ -76,26 +76,32 @@ class LlamaCpp:
         text = value.get("content") if status == 200 and isinstance(value, dict) else None
         return text if isinstance(text, str) else None
 
-    async def next_token(self, ids: list[int], *, top: int, slot: int | None = None) -> Token | None:
-        """Return the most likely next token after `ids` with the `top` most likely ones, before sampling.
+    async def next_tokens(self, contexts: list[list[int]], *, top: int, slot: int) -> list[Token] | None:
+        """Return for each context the most likely next token and the `top` most likely ones.
 
-        `slot` pins the server's slot, so that only the last token of a growing `ids` is computed anew.
+        The logprobs are those before any sampling, mask or bias. All contexts go in one call to one slot:
+        where each begins with its predecessor, the cache leaves one token to compute.
         """
         asked: dict[str, Any] = {
-            "prompt": ids,
+            "prompt": contexts,
             "n_predict": 1,
             "n_probs": top,
             "temperature": 0,
             "cache_prompt": True,
+            "id_slot": slot,
             "response_fields": ["completion_probabilities"],
         }
-        if slot is not None:
-            asked["id_slot"] = slot
         status, value = await self._endpoint.request_json("POST", "/completion", asked)
-        entries = value.get("completion_probabilities") if status == 200 and isinstance(value, dict) else None
-        if not isinstance(entries, list) or not entries:
+        answers = [value] if isinstance(value, dict) else value
+        if status != 200 or not isinstance(answers, list) or len(answers) != len(contexts):
             return None
-        return read_entry(msgspec.json.encode(entries[0]), asked=top, notes={})
+        tokens = []
+        for answer in answers:
+            entries = answer.get("completion_probabilities") if isinstance(answer, dict) else None
+            if not isinstance(entries, list) or not entries:
+                return None
+            tokens.append(read_entry(msgspec.json.encode(entries[0]), asked=top, notes={}))
+        return tokens
 
 
 async def vocabulary_size(endpoint: Endpoint) -> int | None:

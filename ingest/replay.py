@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ingest.endpoint import Endpoint
-from ingest.errors import DeadLetterError, SettingsError
+from ingest.errors import DeadLetterError, EndpointAwayError, SettingsError
 from ingest.forced import ForcedScorer
 from ingest.llama_cpp import LlamaCpp, vocabulary_size
 from ingest.observation import Observation
@@ -174,7 +174,11 @@ class Replayer:
         """Return the reference's vocabulary size, asked for once; None where the server does not say."""
         name = self._experiment.reference
         if name not in self._vocabulary:
-            self._vocabulary[name] = await vocabulary_size(self._endpoints[name])
+            try:
+                self._vocabulary[name] = await vocabulary_size(self._endpoints[name])
+            except EndpointAwayError:
+                # The answers are there; an upper bound of entropy less is no reason to ask them again.
+                return None
         return self._vocabulary[name]
 
 

@@ -6,11 +6,8 @@ a multi-byte UTF-8 character, so a character that is cut in two is put together 
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -45,20 +42,19 @@ class SseParser:
             if chunk.startswith(b"\n"):
                 chunk = chunk[1:]
         events: list[SseEvent] = []
-        position = 0
-        for match in _LINE_END.finditer(chunk):
-            piece = chunk[position : match.start()]
+        # Of bytes, splitlines knows just the three line ends of the standard.
+        for line in chunk.splitlines(keepends=True):
+            if not line.endswith((b"\n", b"\r")):
+                self._partial.append(line)
+                break
+            piece = line.rstrip(b"\r\n")
             if self._partial:
                 self._partial.append(piece)
                 piece = b"".join(self._partial)
                 self._partial = []
             self._take_line(piece, events)
-            position = match.end()
-        if position < len(chunk):
-            self._partial.append(chunk[position:])
-        elif chunk.endswith(b"\r"):
-            # The CR ended a line; an LF at the start of the next chunk belongs to it.
-            self._skip_line_feed = True
+        # Where a CR ended the last line, an LF at the start of the next chunk belongs to it.
+        self._skip_line_feed = self._skip_line_feed or chunk.endswith(b"\r")
         return events
 
     def close(self) -> SseEvent | None:

@@ -159,9 +159,7 @@ def _logprobs(value: object, notes: dict[str, None]) -> Logprobs | None:
     given, top = value.get("token_logprobs"), value.get("top_logprobs")
     return Logprobs(
         # Encoded again so that one reader serves both ways; NaN survives as the literal NaN.
-        content=[msgspec.Raw(json.dumps(item).encode()) for item in content]
-        if isinstance(content, list)
-        else None,
+        content=[msgspec.Raw(_encoded(item)) for item in content] if isinstance(content, list) else None,
         tokens=[item if isinstance(item, str) else None for item in tokens]
         if isinstance(tokens, list)
         else None,
@@ -173,6 +171,13 @@ def _logprobs(value: object, notes: dict[str, None]) -> Logprobs | None:
         if isinstance(top, list)
         else None,
     )
+
+
+def _encoded(item: object) -> bytes:
+    try:
+        return json.dumps(item).encode()
+    except RecursionError:
+        return b"null"
 
 
 def as_int(value: object) -> int | None:
