@@ -41,7 +41,7 @@ def verdict_bar(counts: pd.DataFrame) -> alt.Chart:
             ),
             tooltip=["verdict", "pairs"],
         )
-        .properties(height=30 * max(len(order), 2) + 30)
+        .properties(height=36 * max(len(order), 2) + 60)
     )
     return chart
 
@@ -62,7 +62,7 @@ def fault_bar(counts: pd.DataFrame) -> alt.Chart:
             ),
             tooltip=["family", "side", "pairs"],
         )
-        .properties(height=40 * max(counts["family"].nunique(), 1) + 60)
+        .properties(height=44 * max(counts["family"].nunique(), 2) + 110)
     )
     return chart
 
@@ -74,7 +74,9 @@ def over_time(steps: pd.DataFrame, column: str, title: str, colour: str = CANDID
         alt.Chart(known)
         .mark_line(point=True, color=colour)
         .encode(
-            x=alt.X("at:T", title="time (UTC)", scale=alt.Scale(type="utc")),
+            x=alt.X(
+                "at:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%H:%M:%S")
+            ),
             y=alt.Y(f"{column}:Q", title=title, scale=alt.Scale(zero=True)),
             tooltip=[
                 alt.Tooltip("utchoursminutesseconds(at):T", title="time"),
@@ -82,7 +84,7 @@ def over_time(steps: pd.DataFrame, column: str, title: str, colour: str = CANDID
                 "pairs:Q",
             ],
         )
-        .properties(height=220)
+        .properties(height=260)
     )
     return chart
 
@@ -108,6 +110,6 @@ def by_position(positions: pd.DataFrame) -> alt.Chart:
             ),
             tooltip=["position", "number", alt.Tooltip("nats:Q", format=".4f")],
         )
-        .properties(height=220)
+        .properties(height=260)
     )
     return chart

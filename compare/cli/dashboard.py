@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,12 +36,6 @@ def dashboard(folder: Path | None, config_file: Path | None, port: int, address:
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
     click.echo(f"explorer: http://{address}:{port}  (Ctrl-C stops it)")
-    with subprocess.Popen(command, env=environment) as child:
-        try:
-            code = child.wait()
-        except KeyboardInterrupt:
-            child.terminate()
-            code = child.wait()
-            code = 0
-    if code != 0:
-        raise FatalError(f"the explorer ended with exit code {code}")
+    # The explorer takes this process over, so that signals and the exit code are its own.
+    sys.stdout.flush()
+    os.execve(sys.executable, command, environment)
