@@ -235,7 +235,7 @@ def overlap(reference: Positions, candidate: Positions) -> Overlap:
         keys = [np.where(by_id[:, None], a, b) for a, b in zip(keys, raw_keys, strict=True)]
         has_key = by_id | by_bytes
     same: Bools = keys[0][:, :, None] == keys[1][:, None, :]
-    same &= reference.has_entry[:, :, None] & candidate.has_entry[:, None, :]
+    same &= reference.has_entry[:, :, None] & candidate.has_entry[:, None, :] & has_key[:, None, None]
     return Overlap(
         same,
         tuple(

@@ -14,9 +14,10 @@ from compare.metrics.agreement import top1_agreement
 from compare.metrics.distribution import Positions, forced_reports, normalise, overlap
 from compare.metrics.kl import kl_lower
 from compare.metrics.prefix import put_kl
-from compare.metrics.sides import Sides, first_reason, is_constrained, scored_only
+from compare.metrics.sides import Sides, first_reason, scored_only
 from compare.result import Scores
 from ingest.pair import ForcedPosition
+from ingest.replay_body import is_constrained
 
 _NAMES = (
     "kl_forced_mean_nats",

@@ -13,9 +13,10 @@ from compare.metrics.distribution import Floats, Positions, overlap
 from compare.metrics.divergence import common_prefix
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.metrics.kl import KlBounds, kl_lower
-from compare.metrics.sides import Sides, first_reason, is_constrained, scored_only
+from compare.metrics.sides import Sides, first_reason, scored_only
 from compare.result import Divergence, PositionScore, Scores
 from ingest.pair import Mode
+from ingest.replay_body import is_constrained
 
 _DISTRIBUTION_NAMES = (
     "kl_prefix_mean_nats",

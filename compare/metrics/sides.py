@@ -6,7 +6,7 @@ against its own all go through the same code: each is one `Sides`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +15,7 @@ import numpy as np
 from compare.metrics.distribution import Floats
 from ingest.observation import Observation
 from ingest.pair import Forced, Mode, ResponsePair
-
-_CONSTRAINTS = (
-    "guided_json",
-    "guided_regex",
-    "guided_choice",
-    "guided_grammar",
-    "structured_outputs",
-    "json_schema",
-    "grammar",
-    "regex",
-    "ebnf",
-    "format",
-)
+from ingest.replay_body import is_constrained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +24,8 @@ class Sides:
 
     reference: Observation
     candidate: Observation
-    reference_body: Mapping[str, Any]
-    candidate_body: Mapping[str, Any]
+    reference_body: dict[str, Any]
+    candidate_body: dict[str, Any]
     request: dict[str, Any]
     """The mirrored body: what the client asked for."""
     mode: Mode
@@ -77,22 +65,11 @@ def candidate_noise_of(pair: ResponsePair) -> Sides | None:
     return _noise(pair, pair.candidate, pair.candidate_again, pair.candidate_body)
 
 
-def is_constrained(body: Mapping[str, Any]) -> bool:
-    """Whether the request has the server mask tokens: a schema, a grammar, a choice, a forced tool.
+def token_reason(observation: Observation, body: dict[str, Any], mode: Mode) -> str | None:
+    """Return why one answer's distributions are not the model's own, None where they are.
 
-    Log-probabilities may be taken before or after the mask, so they are not the model's own.
+    Under constrained decoding log-probabilities may be taken before or after the mask.
     """
-    if any(body.get(name) for name in _CONSTRAINTS):
-        return True
-    response_format = body.get("response_format")
-    if isinstance(response_format, dict) and response_format.get("type") not in (None, "text"):
-        return True
-    tool_choice = body.get("tool_choice")
-    return tool_choice in ("required", "any") or isinstance(tool_choice, dict)
-
-
-def token_reason(observation: Observation, body: Mapping[str, Any], mode: Mode) -> str | None:
-    """Return why one answer's distributions are not the model's own, None where they are."""
     if not observation.has_answer:
         return "no_answer"
     if mode is not Mode.GREEDY:
@@ -116,7 +93,7 @@ def scored_only(values: Floats, reasons: Sequence[str | None]) -> Floats:
 
 
 def _noise(
-    pair: ResponsePair, first: Observation, again: Observation | None, body: Mapping[str, Any]
+    pair: ResponsePair, first: Observation, again: Observation | None, body: dict[str, Any]
 ) -> Sides | None:
     if again is None:
         return None

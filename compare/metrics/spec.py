@@ -18,6 +18,7 @@ REASONS: dict[str, str] = {
     "constrained": "decoding was constrained, so log-probabilities may be those before the mask or after it",
     "duplicate_tokens": "a list names one token twice",
     "embeddings_off": "`compare.embedding_model` is empty",
+    "empty_answer": "the reference's answer has no tokens to force",
     "empty_text": "an answer has no text",
     "inconsistent_list": "a token beyond the ranked ones is likelier than they are, or more mass is unseen "
     "than any vocabulary holds at the last ranked probability",
@@ -27,6 +28,7 @@ REASONS: dict[str, str] = {
     "no_schema": "JSON is asked for, but no schema is given",
     "no_timings": "the call was not timed",
     "no_token_count": "neither usage nor a whole token list says how many tokens there are",
+    "no_token_ids": "the reference's tokens have no ids to force",
     "no_token_identity": "tokens have neither ids nor bytes; text alone cannot tell them apart",
     "no_vocabulary_size": "the vocabulary size is not known",
     "not_asked": "the pair was not chosen for teacher-forced scoring",
@@ -35,10 +37,14 @@ REASONS: dict[str, str] = {
     "not_normalised": "the probabilities of a list sum to over 1",
     "not_streamed": "without streaming the first token's time is not seen",
     "prompt_differs": "the two sides read different prompt tokens",
+    "prompt_too_long": "the prompt is over the limit of forced scoring, or over the context",
     "reference_not_json": "the reference's answer is no JSON",
+    "request_failed": "the requests for forced scoring failed",
     "sampled": "not replayed greedily: log-probabilities depend on the sampling",
     "tool_call": "the answer is a tool call without text",
+    "tools": "the prompt that a template with tools makes cannot be had for forced scoring",
     "unknown_pieces": "the encoder does not know over 20 % of a text's word pieces",
+    "unsupported_engine": "the engine cannot score given tokens",
 }
 """Every reason for which a metric may be unscored."""
 
@@ -46,7 +52,17 @@ _LIST = ("all_impossible", "duplicate_tokens", "inconsistent_list", "not_finite"
 _SIDE = ("no_answer", "sampled", "constrained", "no_logprobs", *_LIST)
 _WALK = ("no_answer", "sampled", "prompt_differs", "no_logprobs", "no_token_identity")
 _PREFIX = (*_WALK, "constrained", *_LIST)
-_FORCED = ("not_asked", "constrained", "no_logprobs", "no_token_identity", *_LIST)
+_UNFORCED = (
+    "empty_answer",
+    "no_answer",
+    "no_token_ids",
+    "prompt_differs",
+    "prompt_too_long",
+    "request_failed",
+    "tools",
+    "unsupported_engine",
+)
+_FORCED = ("not_asked", "constrained", *_UNFORCED, "no_logprobs", "no_token_identity", *_LIST)
 _COSINE = ("no_answer", "embeddings_off", "empty_text", "unknown_pieces")
 _JSON = ("not_expected", "no_answer", "tool_call")
 
@@ -60,8 +76,7 @@ _UPPER = "-sum p log p - r log r + r log(V - k)"
 class MetricSpec:
     """One metric. `low` and `high` bound its values, None where there is no bound.
 
-    `unscored` lists the reasons (`REASONS`) of its own; `forced` adds whatever ingest gave as the reason
-    for which a pair has no forced positions.
+    `unscored` lists the reasons (`REASONS`) for which there may be no value.
     """
 
     name: str
@@ -72,7 +87,6 @@ class MetricSpec:
     unscored: tuple[str, ...]
     formula: str
     source: str
-    is_forced: bool = False
 
 
 def _nats(
@@ -92,7 +106,6 @@ def _nats(
         unscored=unscored,
         formula=formula,
         source="concavity of -x log x" if name.startswith("entropy") else _KL_SOURCE,
-        is_forced="forced" in name,
     )
 
 
@@ -114,7 +127,6 @@ def _share(
         unscored=unscored,
         formula=formula,
         source=source,
-        is_forced="forced" in name,
     )
 
 
