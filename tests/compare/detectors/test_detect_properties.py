@@ -85,7 +85,7 @@ _BODIES = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_OBSERVATIONS, st.none() | _OBSERVATIONS, _BODIES)
 def test_every_finding_stands_in_the_answer(
     observation: Observation, other: Observation | None, body: dict[str, Any]
