@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from compare.demo.child import ChildProcess
+from compare.port import refuse_taken_port
 from ingest.errors import FatalError
 
 HOST = "127.0.0.1"
@@ -58,6 +59,7 @@ class LlamaServer:
             *("--context-tokens", str(context_tokens)),
             *(() if flash_attention else ("--no-flash-attention",)),
         ]
+        self._port = port
         self._start_timeout_s = start_timeout_s
         self._keeps_log = log is not None
         self._log = log
@@ -82,6 +84,8 @@ class LlamaServer:
         """Start and wait until the model is loaded and answers. Raises FatalError if it does not."""
         if self._process is not None:
             raise RuntimeError(f"the server for {self.alias} is started already")
+        if self._port:
+            refuse_taken_port(HOST, self._port)
         if self._log is None:
             descriptor, name = tempfile.mkstemp(prefix="gnomon-llama-", suffix=".log")
             os.close(descriptor)

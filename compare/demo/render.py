@@ -126,7 +126,7 @@ def _alerts(report: DemoReport) -> list[tuple[str, str]]:
     ]
     whole = [alert for alert in report.alerts if alert.dimension == "experiment"]
     for alert in whole or report.alerts[:1]:
-        where = f"evidence {alert.statistic:.3g}, alarm at {alert.threshold:.3g}"
+        where = f"evidence {alert.statistic:,.0f}, alarm at {alert.threshold:,.0f}"
         lines.append((f"{alert.state.upper()} {alert.metric} ({where})", "bold red"))
         lines.append((f"   {visible(alert.summary, 400)}", ""))
     more = len(report.alerts) - len(whole or report.alerts[:1])

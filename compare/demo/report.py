@@ -123,7 +123,8 @@ def visible(text: str, limit: int = EXCERPT_CHARACTERS) -> str:
         if character in "\n\r\t":
             shown.append({"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character])
         elif unicodedata.category(character)[0] in "CZ" and character != " ":
-            shown.append(f"\\u{ord(character):04x}")
+            code = ord(character)
+            shown.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
         else:
             shown.append(character)
     line = "".join(shown)
