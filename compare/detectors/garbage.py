@@ -13,9 +13,11 @@ from compare.detectors.toolcall import RESERVED
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
-_LEAK = re.compile("\u2581{2,}|\u2581(?=\\w)|\u0120(?=\\w)|\u010a")
+_LEAK = re.compile("\u2581{2,}|\u2581(?=\\w)|\u0120[a-z]+\u0120[a-z]|\u010a{2}|\u010a\u0120")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 _FILL = re.compile(r"([^\s\d])\1{7,}")
+_NAME = re.compile(r"(?<!\w)\w{40,}")
+_NAME_MIN_JOINTS = 8
 _WORD = re.compile(r"[^\W\d]{1,64}")
 _RULES = frozenset("-=_*~.+|\u2014\u2015") | frozenset(chr(code) for code in range(0x2500, 0x25A0))
 _FUNCTION_WORDS = frozenset(
@@ -118,20 +120,20 @@ def _pattern(
 
 
 def _identifier(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
-    """Find one endless identifier of many words; base64 and hashes have no underscores between words."""
-    for word in part.text.split():
-        if len(word) < settings.identifier_min_characters or word.count("_") < 8 or "/" in word:
+    """Find one endless name of many words; base64 and hashes have no underscores between words."""
+    for match in _NAME.finditer(part.text):
+        name, length = match.group(), match.end() - match.start()
+        if length < settings.identifier_min_characters or name.count("_") < _NAME_MIN_JOINTS:
             continue
-        if word in subject.prompt:
+        if name in subject.prompt:
             continue
-        start = part.text.find(word)
         yield subject.finding(
             Family.GARBAGE,
             "endless_identifier",
-            f"a name of {len(word)} characters: {shorten(word)}",
+            f"a name of {length} characters: {shorten(name)}",
             place=part.place,
-            span=(start, start + len(word)),
-            measured=float(len(word)),
+            span=match.span(),
+            measured=float(length),
             threshold=float(settings.identifier_min_characters),
         )
         return

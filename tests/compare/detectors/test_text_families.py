@@ -158,3 +158,8 @@ def test_request_at_fault_is_never_the_models(body: dict[str, Any], code: str) -
     one = subject("Fine.", body=body)
     assert _codes(one, "request") == {code: False}
     assert faults(one) == set()
+
+
+def test_maltese_letters_are_no_detokenizer_leak() -> None:
+    assert "garbage" not in families(subject("Ġorġ mar Ċipru u Ġanni baqa' hawn.", prompt="Ġorġ?"))
+    assert _codes(subject("TheĠriverĠrises"), "garbage") == {"detokenizer_leak": True}
