@@ -55,7 +55,10 @@ class Transport:
     def __init__(self, name: str, settings: EndpointSettings) -> None:
         self._name = name
         self._settings = settings
-        self._base = URL(settings.url)
+        try:
+            self._base = URL(settings.url)
+        except ValueError as error:
+            raise SettingsError(f"endpoints.{name}.url = {settings.url!r} is no URL: {error}") from None
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._session: aiohttp.ClientSession | None = None
 
@@ -69,7 +72,8 @@ class Transport:
         settings = self._settings
         headers = dict(settings.headers)
         if settings.api_key:
-            headers["Authorization"] = f"Bearer {settings.api_key}"
+            # A key read from a file often ends with a line feed, which no header may hold.
+            headers["Authorization"] = f"Bearer {settings.api_key.strip()}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._tls(), keepalive_timeout=_KEEP_ALIVE_S),
             headers=headers,
@@ -111,6 +115,9 @@ class Transport:
                 raise Away(_why_unconnected(error)) from None
             except TimeoutError:
                 return Reply(status=0, failure=clock.failure(), total_ms=clock.elapsed_ms(loop.time()))
+            except aiohttp.ClientResponseError as error:
+                failure = Failure(FailureKind.UNREADABLE, f"it does not speak HTTP ({error.message})")
+                return Reply(status=0, failure=failure, total_ms=clock.elapsed_ms(loop.time()))
             except (aiohttp.ClientError, OSError) as error:
                 # It took the request and dropped the connection: a process that dies of this very prompt
                 # does that, so it is evidence about that side.

@@ -176,6 +176,25 @@ async def test_plain_http_where_tls_is_expected() -> None:
                 await endpoint.ask(BODY, PATH)
 
 
+async def test_a_server_that_speaks_no_http() -> None:
+    async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(b"\x00\x01 garbage\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(garbage, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        async with Endpoint("cand", EndpointSettings(url=f"http://127.0.0.1:{port}")) as endpoint:
+            assert kind_of(await endpoint.ask(BODY, PATH)) is FailureKind.UNREADABLE
+
+
+def test_bad_url_is_a_settings_error() -> None:
+    with pytest.raises(SettingsError, match=r"endpoints\.cand\.url = 'http://h:99999' is no URL"):
+        Endpoint("cand", EndpointSettings(url="http://h:99999"))
+
+
 async def test_unreadable_ca_file_is_a_settings_error() -> None:
     endpoint = Endpoint("cand", EndpointSettings(url="https://h", tls_ca_file="/nowhere/ca.pem"))
     with pytest.raises(SettingsError, match=r"endpoints\.cand\.tls_ca_file = '/nowhere/ca\.pem'"):

@@ -143,6 +143,22 @@ async def test_legacy_completions_are_forced_too(reference_server: LlamaServer) 
     assert all(item.candidate_top[0].id == item.token_id for item in pair.forced.positions)
 
 
+async def test_forced_scoring_across_a_character_of_several_tokens(reference_server: LlamaServer) -> None:
+    """The server hides the tokens of an emoji; the positions behind it must still have the right context."""
+    prompt = "Party 🎉 time. Party 🎉 time. Party 🎉 time. Party"
+    request = mirrored({"prompt": prompt, "max_tokens": 8}, endpoint="/v1/completions")
+    urls = {"ref": reference_server.url, "cand": reference_server.url}
+    (pair,) = await replay(experiment("cand", forced_fraction=1.0), urls, request)
+    assert pair.reference.text.startswith(" 🎉 time.")
+    assert pair.reference.notes == ("tokens_merged",)
+    merged = [token for token in pair.reference.tokens if token.id is None]
+    assert pair.forced is not None and pair.reference.completion_tokens == 8
+    assert len(pair.forced.positions) == len(pair.reference.tokens) - len(merged)
+    for position in pair.forced.positions:
+        assert position.candidate_top[0].id == position.token_id
+        assert position.candidate_logprob == pytest.approx(position.reference_logprob, abs=1e-3)
+
+
 async def test_noise_asks_again_with_the_cache_off(reference_server: LlamaServer) -> None:
     urls = {"ref": reference_server.url, "cand": reference_server.url}
     settings = experiment("cand", noise_fraction=1.0)
