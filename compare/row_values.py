@@ -18,6 +18,8 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 2261
 
 def text(value: str) -> str:
     """The text as UTF-8 can carry it: surrogate pairs joined, lone surrogates as U+FFFD."""
+    if value.isascii():
+        return value
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -52,7 +54,7 @@ def uint16(value: int | None) -> int | None:
 
 def float32(value: float | None) -> float | None:
     """A finite number within Float32, or None; -inf (impossible) and NaN have no place in a column."""
-    return value if value is not None and math.isfinite(value) and abs(value) <= _FLOAT32_MAX else None
+    return value if value is not None and -_FLOAT32_MAX <= value <= _FLOAT32_MAX else None
 
 
 def float64(value: float | None) -> float | None:

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
-from compare.store.sql_text import first_word, why_not_read_only
-from ingest.errors import FatalError
+from compare.store.sql_text import first_word, format_at_end, why_not_read_only
+from ingest.errors import FatalError, SettingsError
 from ingest.settings import StoreSettings
 
 Role = Literal["owner", "reader", "any"]
@@ -75,6 +75,8 @@ class Store:
         `{name:Type}` in the SQL.
         """
         self._guard(sql)
+        if format_at_end(sql):
+            raise FatalError(f"store {self.where}: leave FORMAT out of the query, its result is read as rows")
         try:
             result = self._client.query(sql, parameters=dict(parameters or {}))
         except ClickHouseError as error:
@@ -129,7 +131,7 @@ class Store:
                 column_type_names=[types[name] for name in column_names],
                 settings=settings,
             )
-        except (ClickHouseError, *errors.ROW_ERRORS) as error:
+        except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
             raise errors.of_insert(error, table, self.where) from error
 
     def close(self) -> None:
@@ -179,6 +181,10 @@ def open_store(settings: StoreSettings, *, role: Role) -> Store:
     logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)
     if settings.url.startswith("chdb://"):
         return _open_embedded(settings, role)
+    if "@" in settings.url:
+        raise SettingsError(
+            "store.url holds a user or password: set store.username and GNOMON_STORE_PASSWORD"
+        )
     return _connect_http(
         settings.url,
         username=settings.username,
@@ -224,10 +230,14 @@ def _connect_http(
     address = urlsplit(url)
     is_tls = address.scheme == "https"
     try:
+        port = address.port or (8443 if is_tls else 8123)
+    except ValueError as error:
+        raise SettingsError(f"store.url {url}: the port must be a number from 1 to 65535") from error
+    try:
         client = clickhouse_connect.get_client(
             interface=address.scheme,
             host=address.hostname or "",
-            port=address.port or (8443 if is_tls else 8123),
+            port=port,
             username=username,
             password=password,
             verify=settings.verify_tls,

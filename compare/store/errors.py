@@ -36,6 +36,7 @@ _ROW_CODES = frozenset(
         128,  # TOO_LARGE_ARRAY_SIZE
         131,  # TOO_LARGE_STRING_SIZE
         190,  # SIZES_OF_ARRAYS_DONT_MATCH
+        223,  # QUERY_IS_TOO_LARGE: half of it may fit
         321,  # VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
         349,  # CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
         376,  # CANNOT_PARSE_UUID
@@ -61,6 +62,15 @@ _FATAL_CODES = {
 }
 
 
+_CAUSE = re.compile(
+    r"\(Caused by .*?"
+    r"(\[SSL[^\"']*|\[Errno[^\"')]*|Failed to resolve '[^']*'|Read timed out|No such file or directory)",
+    re.DOTALL,
+)
+_FINAL_CAUSES = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "No such file or directory")
+"""Causes of a failed connection that waiting does not cure."""
+
+
 class StoreQueryError(FatalError):
     """The store refused a statement; `code` is ClickHouse's error code, None if it gave none."""
 
@@ -70,10 +80,13 @@ class StoreQueryError(FatalError):
 
 
 def one_line(error: BaseException) -> str:
-    """The error's text in one line of at most 400 characters, without version and stack trace."""
+    """The error's text in one line of at most 400 characters, without version and stack trace.
+
+    Of a connection that failed, only the cause: the rest is the client library's own wrapping.
+    """
     text = str(error) or type(error).__name__
-    found = re.search(r"DB::Exception: (?:\w+: )?(.*)", text, re.DOTALL)
-    text = found.group(1) if found else text
+    cause = _CAUSE.search(text)
+    text = cause.group(1) if cause else text.split("DB::Exception: ")[-1]
     text = re.sub(
         r"\s*\(version [^)]*(\([^)]*\))?\)|\(for url [^)]*\)|Stack trace:.*", "", text, flags=re.DOTALL
     )
@@ -100,6 +113,8 @@ def of_query(error: ClickHouseError, where: str) -> GnomonError:
     """What a failed query or command means: away (no code, or overload), else refused for good."""
     code = error.code if hasattr(error, "code") else None
     text = f"store {where}: {one_line(error)}"
+    if code is None and any(cause in text for cause in _FINAL_CAUSES):
+        return FatalError(f"{text}: check the scheme, tls_ca_file and verify_tls")
     if code is None or code in (202, 209, 210, 241, 242, 243, 252, 319, 999):
         return RetryError(text)
     hint = _FATAL_CODES.get(code)

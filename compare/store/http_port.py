@@ -107,6 +107,7 @@ class HttpPort:
             uvicorn.Config(
                 app,
                 log_config=None,
+                log_level="error",
                 access_log=False,
                 lifespan="off",
                 ws="none",

@@ -23,7 +23,8 @@ from ingest.observation import Alternative, Failure, FailureKind, Observation, T
 from ingest.pair import Forced, ForcedPosition, Mode, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest, RawRecord, ServedBy, SourcePosition
 
-NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+# Yesterday, not a fixed date: the tables drop rows that are older than their TTL.
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=1)
 NEGATIVE_INFINITY = float("-inf")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from compare.store import Store, StoreQueryError, migrate, open_store
 from compare.store.lockfile import LOCK_NAME, read_owner, try_lock
-from ingest.errors import FatalError, RetryError
+from ingest.errors import FatalError, RetryError, SettingsError
 from ingest.settings import StoreSettings
 
 _HOLDER = """
@@ -183,9 +183,45 @@ def test_a_second_folder_in_one_process_is_one_clear_line(settings: StoreSetting
         assert try_lock(tmp_path / "other") is not None
 
 
-def test_a_server_that_is_not_there_is_away() -> None:
-    with pytest.raises(RetryError, match=r"^store http://127\.0\.0\.1:9: .*refused"):
-        open_store(StoreSettings(url="http://127.0.0.1:9"), role="any")
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:9", r"\[Errno 111\] Connection refused"),
+        ("http://no-such-host.invalid:8123", "Failed to resolve 'no-such-host.invalid'"),
+    ],
+)
+def test_a_server_that_is_not_there_is_away(url: str, words: str) -> None:
+    with pytest.raises(RetryError, match=rf"^store {url}: {words}$"):
+        open_store(StoreSettings(url=url), role="any")
+
+
+def test_tls_that_cannot_work_is_final(settings: StoreSettings) -> None:
+    with open_store(settings, role="owner"):
+        owner = read_owner(folder_of(settings))
+        assert owner is not None
+        url = owner.url.replace("http:", "https:")
+        with pytest.raises(FatalError, match=r"wrong version number.*check the scheme"):
+            open_store(StoreSettings(url=url), role="any")
+        with pytest.raises(FatalError, match=r"No such file.*tls_ca_file"):
+            open_store(StoreSettings(url=url, tls_ca_file="/nowhere/ca.pem"), role="any")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:99999", "port must be a number"),
+        ("http://user:secret@host:1", "GNOMON_STORE_PASSWORD"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_a_wrong_setting(url: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words) as caught:
+        open_store(StoreSettings(url=url), role="any")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_format_in_a_query_is_refused_clearly(settings: StoreSettings) -> None:
+    with open_store(settings, role="owner") as store, pytest.raises(FatalError, match="leave FORMAT out"):
+        store.query("SELECT 1 FORMAT CSV")
 
 
 def test_a_wrong_password_is_final(settings: StoreSettings) -> None:
