@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+import ssl
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +65,33 @@ def require_reachable(servers: Sequence[str], timeout_s: float = 3.0) -> None:
     raise FatalError(f"no Kafka broker answers at {', '.join(failures)}")
 
 
+def require_broker(settings: KafkaSettings, timeout_s: float = 3.0) -> None:
+    """As `require_reachable`, and with TLS one of the servers must also complete a handshake.
+
+    kafka-python 3.0 waits for ever for a handshake that the other side does not answer, which is
+    what a listener without TLS does. Raises FatalError naming each server and why it failed.
+    """
+    if not settings.security_protocol.endswith("SSL"):
+        require_reachable(settings.bootstrap_servers, timeout_s)
+        return
+    context = _tls_context(settings)
+    failures = []
+    for server in settings.bootstrap_servers:
+        host, port = split_address(server)
+        try:
+            with (
+                socket.create_connection((host, port), timeout=timeout_s) as plain,
+                context.wrap_socket(plain, server_hostname=host),
+            ):
+                return
+        except OSError as error:
+            failures.append(f"{server} ({_plain(error)})")
+    raise FatalError(
+        f"no Kafka broker answers with TLS (kafka.security_protocol = {settings.security_protocol}) "
+        f"at {', '.join(failures)}"
+    )
+
+
 def split_address(server: str) -> tuple[str, int]:
     """`host:port`, `[v6]:port` or `host` (port 9092) as a pair. Raises FatalError otherwise."""
     host, colon, port = server.rpartition(":")
@@ -74,7 +102,23 @@ def split_address(server: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _tls_context(settings: KafkaSettings) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=settings.tls_ca_file)
+        if settings.tls_cert_file is not None:
+            context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file)
+    except OSError as error:
+        files = [settings.tls_ca_file, settings.tls_cert_file, settings.tls_key_file]
+        names = ", ".join(file for file in files if file is not None)
+        raise FatalError(f"kafka: the TLS files {names} cannot be used: {_plain(error)}") from error
+    return context
+
+
 def _plain(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "timed out"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
     return error.strerror or str(error)

@@ -13,6 +13,7 @@ import socket
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -42,9 +43,13 @@ class EmbeddedBroker:
     It dies with this process, also when this process is killed.
     """
 
-    def __init__(self, port: int | None = None) -> None:
-        """`port` asks for that port of 127.0.0.1; None takes a free one."""
+    def __init__(self, port: int | None = None, options: Sequence[str] = ()) -> None:
+        """`port` asks for that port of 127.0.0.1, None takes a free one; `options` go to the binary.
+
+        With `--authentication` the broker asks for SASL, and is ready once its port is open.
+        """
         self._wanted_port = port
+        self._options = tuple(options)
         self._port: int | None = None
         self._child: ChildProcess | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -119,10 +124,10 @@ class EmbeddedBroker:
         cluster = f"gnomon-{uuid.uuid4().hex}"
         url = f"tcp://127.0.0.1:{port}"
         program = [binary, "broker", "--cluster-id", cluster, "--storage-engine", "memory://tansu/"]
-        program += ["--listener-url", url, "--advertised-listener-url", url]
+        program += ["--listener-url", url, "--advertised-listener-url", url, *self._options]
         child = ChildProcess(program, folder / "broker.log")
         try:
-            _wait_until_ours(child, port, cluster)
+            _wait_until_ours(child, port, None if "--authentication" in self._options else cluster)
         except BaseException:
             child.stop()
             raise
@@ -186,8 +191,11 @@ def _refuse_taken(port: int) -> None:
             raise _PortTakenError(f"the broker cannot listen on 127.0.0.1:{port}: {error}") from error
 
 
-def _wait_until_ours(child: ChildProcess, port: int, cluster: str) -> None:
-    """Return when the broker on `port` says that it is `cluster`: another one may sit there."""
+def _wait_until_ours(child: ChildProcess, port: int, cluster: str | None) -> None:
+    """Return when the broker on `port` says that it is `cluster`: another one may sit there.
+
+    With None, where it would not tell us, an open port is enough.
+    """
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         code = child.exit_code
@@ -196,19 +204,23 @@ def _wait_until_ours(child: ChildProcess, port: int, cluster: str) -> None:
             if "AddrInUse" in tail:
                 raise _PortTakenError(f"the broker cannot listen on 127.0.0.1:{port}: the port is taken")
             raise FatalError(f"the embedded broker ended at once with code {code}: {tail}")
-        if _cluster_at(port) == cluster:
+        if _is_open(port) and (cluster is None or _cluster_at(port) == cluster):
             return
         time.sleep(0.02)
     raise FatalError(f"the embedded broker on 127.0.0.1:{port} did not answer in {START_TIMEOUT_S:.0f} s")
 
 
-def _cluster_at(port: int) -> str | None:
-    """Which cluster answers on `port`; None while nobody does."""
+def _is_open(port: int) -> bool:
+    # Asked before a client is made, which would log and wait out its own timeouts.
     try:
-        # A plain connection first: the client would log and wait out its own timeouts.
         socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
     except OSError:
-        return None
+        return False
+    return True
+
+
+def _cluster_at(port: int) -> str | None:
+    """Which cluster answers on `port`; None if it does not say."""
     try:
         admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}", request_timeout_ms=5_000)
     except kafka_errors.KafkaError:

@@ -1,0 +1,254 @@
+"""Send captured traffic, one record a line, to the mirror topic."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from kafka import KafkaProducer
+from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
+
+from ingest.decode import decode, oversize
+from ingest.errors import DeadLetterError, FatalError
+from ingest.kafka_errors import judge
+from ingest.kafka_options import common_options, require_broker
+from ingest.records import RawRecord, SourcePosition
+from ingest.settings import KafkaSettings
+
+MAX_REPORTED_LINES = 10_000
+"""Bad lines beyond this many are counted, not listed."""
+
+_log = logging.getLogger(__name__)
+
+_HEADROOM_BYTES = 1024 * 1024
+_WINDOW_RECORDS = 2_000
+_WINDOW_BYTES = 64 * 1024 * 1024
+_PROGRESS_BYTES = 64 * 1024
+_REACH_S = 9.0
+_CONNECT_MS = 5_000
+_DELIVERY_MS = 20_000
+
+OnProgress = Callable[[int, int | None], None]
+
+
+class MirrorReport(msgspec.Struct, frozen=True):
+    """How many lines the broker has, and the others with their line number (from 1) and reason."""
+
+    sent: int
+    bad: tuple[tuple[int, str], ...]
+    bad_count: int
+
+
+def mirror_lines(path: Path, settings: KafkaSettings, on_progress: OnProgress) -> MirrorReport:
+    """Validate each line of `path` (`-` is standard input) and send the good ones.
+
+    Empty lines are passed over. A record's key is its request id. `on_progress` gets the bytes
+    read so far and the file's size, None if that is not known. Memory stays bounded, whatever the
+    size of the file or of a line.
+
+    Raises FatalError if the file cannot be read, the topic does not exist, or no broker answers.
+    """
+    with _opened(path) as (stream, size), _producer(settings) as producer:
+        return _Run(settings, producer).send_all(stream, size, on_progress)
+
+
+class _Run:
+    """The state of one `mirror_lines`."""
+
+    def __init__(self, settings: KafkaSettings, producer: Any) -> None:
+        self._settings = settings
+        self._producer = producer
+        self._in_flight: deque[tuple[int, int, Any]] = deque()
+        self._bytes_in_flight = 0
+        self._sent = 0
+        self._bad: list[tuple[int, str]] = []
+        self._bad_count = 0
+
+    def send_all(self, stream: IO[bytes], size: int | None, on_progress: OnProgress) -> MirrorReport:
+        done = shown = 0
+        for number, length, line in _lines(stream, self._settings.max_record_bytes):
+            done += length
+            if line is None:
+                limit = self._settings.max_record_bytes
+                self._refuse(number, f"oversize: the line has {length} bytes, a record at most {limit}")
+            elif line and not line.isspace():
+                self._take(number, line)
+            if done - shown >= _PROGRESS_BYTES:
+                shown = done
+                on_progress(done, size)
+        while self._in_flight:
+            self._settle_oldest()
+        on_progress(done, size)
+        return MirrorReport(self._sent, tuple(sorted(self._bad)), self._bad_count)
+
+    def _take(self, number: int, line: bytes) -> None:
+        now = datetime.now(UTC)
+        position = SourcePosition(self._settings.topic, "file", 0, number)
+        record = RawRecord(position, round(now.timestamp() * 1000), None, line)
+        skipped = oversize(record)
+        if skipped is not None:
+            self._refuse(number, f"{skipped.reason}: {skipped.detail}")
+            return
+        try:
+            request_id = decode(record, now).request_id
+        except DeadLetterError as error:
+            self._refuse(number, f"{error.reason}: {error}")
+            return
+        try:
+            future = self._producer.send(self._settings.topic, key=request_id.encode("utf-8"), value=line)
+        except kafka_errors.MessageSizeTooLargeError as error:
+            self._refuse(number, f"oversize: {error}")
+            return
+        except kafka_errors.KafkaError as error:
+            raise self._gave_up(number, error) from error
+        self._in_flight.append((number, len(line), future))
+        self._bytes_in_flight += len(line)
+        while len(self._in_flight) > _WINDOW_RECORDS or self._bytes_in_flight > _WINDOW_BYTES:
+            self._settle_oldest()
+
+    def _settle_oldest(self) -> None:
+        number, length, future = self._in_flight.popleft()
+        self._bytes_in_flight -= length
+        try:
+            future.get(timeout=_DELIVERY_MS / 1000 + 5)
+        except kafka_errors.MessageSizeTooLargeError:
+            topic = self._settings.topic
+            self._refuse(
+                number, f"oversize: the broker refuses {length} bytes; raise max.message.bytes of {topic!r}"
+            )
+        except kafka_errors.KafkaError as error:
+            raise self._gave_up(number, error) from error
+        else:
+            self._sent += 1
+
+    def _refuse(self, number: int, reason: str) -> None:
+        self._bad_count += 1
+        if len(self._bad) < MAX_REPORTED_LINES:
+            self._bad.append((number, reason))
+
+    def _gave_up(self, number: int, error: Exception) -> FatalError:
+        return FatalError(
+            f"line {number} cannot be sent, {self._sent} lines before it were: {judge(error, self._settings)}"
+        )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
+    try:
+        if str(path) == "-":
+            with nullcontext(sys.stdin.buffer) as stream:
+                yield stream, None
+        else:
+            with path.open("rb") as stream:
+                yield stream, path.stat().st_size if path.is_file() else None
+    except OSError as error:
+        # kafka-python's errors are none of these: only the file raises OSError in here.
+        raise FatalError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _lines(stream: IO[bytes], limit: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """Number, length with its end, and content of each line; None for one longer than `limit`."""
+    number = 0
+    while True:
+        line = stream.readline(limit + 2)
+        if not line:
+            return
+        number += 1
+        length = len(line)
+        content = line.removesuffix(b"\n").removesuffix(b"\r")
+        if len(content) <= limit:
+            yield number, length, content
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_HEADROOM_BYTES)
+            length += len(line)
+        yield number, length, None
+
+
+@contextmanager
+def _producer(settings: KafkaSettings) -> Iterator[Any]:
+    options = common_options(settings)
+    require_broker(settings, timeout_s=_REACH_S / len(settings.bootstrap_servers))
+    clients: list[Any] = []
+
+    def keep_client(**config: Any) -> Any:
+        clients.append(KafkaNetClient(**config))
+        return clients[-1]
+
+    try:
+        producer = KafkaProducer(
+            **options,
+            acks="all",
+            max_request_size=settings.max_record_bytes + _HEADROOM_BYTES,
+            # A broker measures a whole batch against max.message.bytes, 1 MiB where it was not raised.
+            batch_size=256 * 1024,
+            linger_ms=20,
+            bootstrap_timeout_ms=_CONNECT_MS,
+            max_block_ms=_CONNECT_MS,
+            request_timeout_ms=_CONNECT_MS,
+            delivery_timeout_ms=_DELIVERY_MS,
+            metrics_enabled=False,
+            kafka_client=keep_client,
+        )
+    except kafka_errors.KafkaError as error:
+        # kafka-python leaves its thread and sockets behind when bootstrap fails.
+        for client in clients:
+            client.close()
+        raise FatalError(_no_bootstrap(error, settings)) from error
+    try:
+        _require_topic(producer, clients, settings)
+        yield producer
+    finally:
+        _close(producer)
+
+
+def _close(producer: Any) -> None:
+    """Close, dropping what a broker that went away never took.
+
+    kafka-python 3.0 raises out of `close` where records are left, before it ends its thread.
+    """
+    try:
+        producer.close(timeout=_CONNECT_MS / 1000)
+    except kafka_errors.KafkaTimeoutError:
+        producer._sender.force_close()
+        producer._sender.join(_CONNECT_MS / 1000)
+        if producer._sender.is_alive():
+            _log.warning("the connection to Kafka could not be closed; it ends with this process")
+        else:
+            producer.close(timeout=0)
+
+
+def _require_topic(producer: Any, clients: list[Any], settings: KafkaSettings) -> None:
+    """Raise FatalError where the topic is missing: made by accident it would refuse large records."""
+    for client in clients:
+        # kafka-python 3.0 does not pass its own option on: the metadata request would make the topic.
+        client.cluster.config["allow_auto_create_topics"] = False
+    try:
+        producer.partitions_for(settings.topic)
+    except kafka_errors.KafkaTimeoutError as error:
+        servers = ", ".join(settings.bootstrap_servers)
+        raise FatalError(
+            f"topic {settings.topic!r} does not exist on Kafka at {servers}: create it or set kafka.topic"
+        ) from error
+    except kafka_errors.KafkaError as error:
+        raise FatalError(str(judge(error, settings))) from error
+
+
+def _no_bootstrap(error: Exception, settings: KafkaSettings) -> str:
+    if isinstance(error, kafka_errors.KafkaTimeoutError):
+        servers = ", ".join(settings.bootstrap_servers)
+        asks_password = settings.security_protocol.startswith("SASL")
+        # Some brokers close the connection on a wrong password and say nothing.
+        doubt = f"kafka.security_protocol = {settings.security_protocol}" + (
+            f" and the password of {settings.username!r}" if asks_password else ""
+        )
+        return f"no Kafka broker answers at {servers}: the port is open; check {doubt}"
+    return str(judge(error, settings))
