@@ -50,6 +50,7 @@ _FUNCTION_WORDS = frozenset(
     ]
 )
 _SALAD_MIN_WORDS = 12
+_SALAD_MIN_DISTINCT = 0.25
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
@@ -176,9 +177,10 @@ def _salad_finding(subject: Subject, part: Part, message: str) -> Finding:
 
 
 def _function_share(text: str) -> float:
+    """Share of English function words; 0.0 for a few words, or for a loop, which is another family's."""
     words = [word.lower() for word in _WORD.findall(text)]
-    if len(words) < _SALAD_MIN_WORDS:
-        return 0.0 if len(words) < 4 else sum(word in _FUNCTION_WORDS for word in words) / len(words)
+    if len(words) < _SALAD_MIN_WORDS or len(set(words)) < _SALAD_MIN_DISTINCT * len(words):
+        return 0.0
     return sum(word in _FUNCTION_WORDS for word in words) / len(words)
 
 

@@ -163,3 +163,9 @@ def test_request_at_fault_is_never_the_models(body: dict[str, Any], code: str) -
 def test_maltese_letters_are_no_detokenizer_leak() -> None:
     assert "garbage" not in families(subject("Ġorġ mar Ċipru u Ġanni baqa' hawn.", prompt="Ġorġ?"))
     assert _codes(subject("TheĠriverĠrises"), "garbage") == {"detokenizer_leak": True}
+
+
+def test_a_loop_of_function_words_is_repetition_only() -> None:
+    other = Observation(text="Rain falls on the roof and the garden drinks.", finish_reason="stop")
+    one = subject("In the rain\n\n" * 20, finish="length", body={"max_tokens": 99}, other=other)
+    assert faults(one) == {"repetition"}
