@@ -76,14 +76,8 @@ def test_the_owner_serves_what_it_stores_to_other_processes(
         assert (result.column_names, result.rows) == (("verdict", "count()"), [])
         with pytest.raises(StoreQueryError, match="cannot run DROP"):
             store.command("DROP TABLE pairs")
-
-
-def test_a_second_owner_is_told_who_the_first_is(
-    settings: StoreSettings, holder: subprocess.Popen[bytes]
-) -> None:
-    with pytest.raises(
-        FatalError, match=f"belongs to process {holder.pid}, which serves it at http://127.0.0.1:"
-    ):
+    who = f"belongs to process {holder.pid}, which serves it at http://127.0.0.1:"
+    with pytest.raises(FatalError, match=who):
         open_store(settings, role="owner")
 
 
