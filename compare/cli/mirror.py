@@ -29,8 +29,8 @@ def mirror(file: Path, config_file: Path) -> None:
         report = mirror_lines(
             file, settings.kafka, lambda done, total: progress.update(task, completed=done, total=total)
         )
-    click.echo(f"{report.sent} sent to {settings.kafka.topic}, {len(report.bad)} bad lines")
+    click.echo(f"{report.sent} sent to {settings.kafka.topic}, {report.bad_count} bad lines")
     for number, reason in report.bad:
         click.echo(f"line {number}: {reason}", err=True)
-    if report.bad:
+    if report.bad_count:
         raise SystemExit(1)

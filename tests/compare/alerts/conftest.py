@@ -13,7 +13,8 @@ from compare.store import migrate
 from compare.store.client import Store, open_store
 from ingest.settings import StoreSettings
 
-START = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
+# Recent, since tables drop old days; a whole hour, since equal requests count once an hour.
+START = (datetime.now(UTC) - timedelta(days=1)).replace(hour=3, minute=0, second=0, microsecond=0)
 
 
 class Writer:
