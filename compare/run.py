@@ -71,7 +71,7 @@ def run_service(
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if store is None:
-            store = stack.enter_context(_open(settings.store, "owner", startup_timeout_s))
+            store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         migrate.apply(store)
         register_experiment(store, settings)
         compare = _comparison(settings)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -17,7 +20,7 @@ from msgspec import Struct
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
 from compare.store.sql_text import first_word, format_at_end, why_not_read_only
-from ingest.errors import FatalError, SettingsError
+from ingest.errors import FatalError, RetryError, SettingsError
 from ingest.settings import StoreSettings
 
 Role = Literal["owner", "reader", "any"]
@@ -45,30 +48,50 @@ class Result(Struct, frozen=True):
         return [dict(zip(self.column_names, row, strict=True)) for row in self.rows]
 
 
+class Connection(Struct, frozen=True):
+    """One way to the store that is open now; `where` names it for people."""
+
+    client: Client
+    where: str
+    on_close: Callable[[], None] = lambda: None
+
+
 class Store:
     """A connection to one database. Calls on it are serialised; open one a thread for speed.
 
     Every method raises RetryError if the store is away or overloaded, and StoreQueryError (a
-    FatalError with ClickHouse's `code`) if it refuses for good.
+    FatalError with ClickHouse's `code`) if it refuses for good. After a RetryError the next call
+    connects anew: a process that owned an embedded folder may have ended, and left it free.
     """
 
     def __init__(
-        self,
-        client: Client,
-        *,
-        database: str,
-        where: str,
-        is_read_only: bool = False,
-        on_close: Callable[[], None] = lambda: None,
+        self, connect: Callable[[], Connection], *, database: str, is_read_only: bool = False
     ) -> None:
-        self._client = client
-        self._on_close = on_close
+        self._connect = connect
         self._is_read_only = is_read_only
         self._column_types: dict[str, dict[str, str]] = {}
+        self._connecting = threading.Lock()
+        self._connection: Connection | None = None
         self.database = database
-        self.where = where
-        # Set only now: at connection the database may not exist yet.
-        client.database = database
+        self.where = self._connected().where
+
+    def _connected(self) -> Connection:
+        with self._connecting:
+            if self._connection is None:
+                connection = self._connect()
+                # Set only now: at connection the database may not exist yet.
+                connection.client.database = self.database
+                self._connection = connection
+                self.where = connection.where
+            return self._connection
+
+    @contextmanager
+    def _lost_if_away(self) -> Iterator[None]:
+        try:
+            yield
+        except RetryError:
+            self.close()
+            raise
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Result:
         """Run one statement that answers with rows. `parameters` are bound by the server:
@@ -77,12 +100,14 @@ class Store:
         self._guard(sql)
         if format_at_end(sql):
             raise FatalError(f"store {self.where}: leave FORMAT out of the query, its result is read as rows")
-        try:
-            result = self._client.query(sql, parameters=dict(parameters or {}))
-        except ClickHouseError as error:
-            raise errors.of_query(error, self.where) from error
-        except RuntimeError as error:
-            raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
+        with self._lost_if_away():
+            client = self._connected().client
+            try:
+                result = client.query(sql, parameters=dict(parameters or {}))
+            except ClickHouseError as error:
+                raise errors.of_query(error, self.where) from error
+            except RuntimeError as error:
+                raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
         columns = tuple(result.column_names)
         if not columns and first_word(sql) in ("SELECT", "WITH"):
             columns = self._columns_of(sql, parameters)
@@ -93,10 +118,12 @@ class Store:
     ) -> None:
         """Run one statement that answers with nothing, such as DDL."""
         self._guard(sql)
-        try:
-            self._client.command(sql, parameters=dict(parameters or {}), use_database=use_database)
-        except ClickHouseError as error:
-            raise errors.of_query(error, self.where) from error
+        with self._lost_if_away():
+            client = self._connected().client
+            try:
+                client.command(sql, parameters=dict(parameters or {}), use_database=use_database)
+            except ClickHouseError as error:
+                raise errors.of_query(error, self.where) from error
 
     def insert(
         self,
@@ -123,21 +150,26 @@ class Store:
             raise FatalError(
                 f"store {self.where}: table {table} lacks {', '.join(unknown)}: run `gnomon migrate`"
             )
-        try:
-            self._client.insert(
-                table,
-                rows,
-                column_names=list(column_names),
-                column_type_names=[types[name] for name in column_names],
-                settings=settings,
-            )
-        except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
-            raise errors.of_insert(error, table, self.where) from error
+        with self._lost_if_away():
+            client = self._connected().client
+            try:
+                client.insert(
+                    table,
+                    rows,
+                    column_names=list(column_names),
+                    column_type_names=[types[name] for name in column_names],
+                    settings=settings,
+                )
+            except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
+                raise errors.of_insert(error, table, self.where) from error
 
     def close(self) -> None:
         """Close the connection; the last store of an embedded engine closes the engine."""
-        self._client.close()
-        self._on_close()
+        with self._connecting:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.client.close()
+            connection.on_close()
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +195,7 @@ class Store:
 
     def _columns_of(self, sql: str, parameters: Mapping[str, Any] | None) -> tuple[str, ...]:
         """The columns of an empty result, which the embedded client leaves out."""
-        described = self._client.query(
+        described = self._connected().client.query(
             f"DESCRIBE TABLE ({sql.rstrip().rstrip(';')}\n)", parameters=dict(parameters or {})
         )
         return tuple(str(row[0]) for row in described.result_rows)
@@ -179,23 +211,29 @@ def open_store(settings: StoreSettings, *, role: Role) -> Store:
     """
     # Its own messages repeat, with a stack trace, the error that we raise in one line.
     logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)
+    is_read_only = role == "reader"
     if settings.url.startswith("chdb://"):
-        return _open_embedded(settings, role)
+        return Store(
+            partial(_connect_embedded, settings, role),
+            database=settings.database,
+            is_read_only=is_read_only,
+        )
     if "@" in settings.url:
         raise SettingsError(
             "store.url holds a user or password: set store.username and GNOMON_STORE_PASSWORD"
         )
-    return _connect_http(
+    connect = partial(
+        _connect_http,
         settings.url,
         username=settings.username,
         password=settings.password or "",
         settings=settings,
         where=settings.url,
-        is_read_only=role == "reader",
     )
+    return Store(connect, database=settings.database, is_read_only=is_read_only)
 
 
-def _open_embedded(settings: StoreSettings, role: Role) -> Store:
+def _connect_embedded(settings: StoreSettings, role: Role) -> Connection:
     folder = Path(settings.url.removeprefix("chdb://"))
     opened = embedded.open_folder(folder, role=role, max_memory_bytes=settings.max_memory_bytes)
     if isinstance(opened, Owner):
@@ -206,7 +244,6 @@ def _open_embedded(settings: StoreSettings, role: Role) -> Store:
             password=token,
             settings=settings,
             where=f"{settings.url} (through process {opened.pid})",
-            is_read_only=role == "reader",
         )
     try:
         client = clickhouse_connect.get_client(interface="chdb", path=str(opened.folder), tz_mode="aware")
@@ -215,18 +252,12 @@ def _open_embedded(settings: StoreSettings, role: Role) -> Store:
     except ClickHouseError as error:
         embedded.release(opened)
         raise FatalError(f"store {settings.url}: {errors.one_line(error)}") from error
-    return Store(
-        client,
-        database=settings.database,
-        where=settings.url,
-        is_read_only=role == "reader",
-        on_close=lambda: embedded.release(opened),
-    )
+    return Connection(client, settings.url, partial(embedded.release, opened))
 
 
 def _connect_http(
-    url: str, *, username: str, password: str, settings: StoreSettings, where: str, is_read_only: bool
-) -> Store:
+    url: str, *, username: str, password: str, settings: StoreSettings, where: str
+) -> Connection:
     address = urlsplit(url)
     is_tls = address.scheme == "https"
     try:
@@ -250,4 +281,4 @@ def _connect_http(
         )
     except ClickHouseError as error:
         raise errors.of_query(error, where) from error
-    return Store(client, database=settings.database, where=where, is_read_only=is_read_only)
+    return Connection(client, where)

@@ -102,6 +102,19 @@ def test_a_store_whose_owner_left_is_away(settings: StoreSettings, holder: subpr
             store.query("SELECT 1")
 
 
+def test_a_store_whose_owner_left_takes_the_folder_at_the_next_call(
+    settings: StoreSettings, holder: subprocess.Popen[bytes]
+) -> None:
+    with open_store(settings, role="any") as store:
+        assert "through process" in store.where
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        with pytest.raises(RetryError):
+            store.query("SELECT 1")
+        assert store.query("SELECT 1").rows == [(1,)]
+        assert store.where == settings.url
+
+
 def test_an_owner_waits_for_a_reader_that_is_about_to_leave(settings: StoreSettings) -> None:
     folder_of(settings).mkdir()
     reader = hold(settings, "reader")
