@@ -7,9 +7,9 @@ from typing import Any
 
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
 
 from ingest.errors import FatalError, RetryError
+from ingest.kafka_client import Clients
 from ingest.kafka_errors import judge
 from ingest.kafka_options import common_options, require_reachable
 from ingest.records import RawRecord
@@ -67,12 +67,7 @@ class DeadLetterTopic:
 
     def _connect(self) -> Any:
         require_reachable(self._settings.bootstrap_servers)
-        clients: list[Any] = []
-
-        def keep_client(**config: Any) -> Any:
-            clients.append(KafkaNetClient(**config))
-            return clients[-1]
-
+        clients = Clients()
         try:
             return KafkaProducer(
                 **common_options(self._settings),
@@ -83,12 +78,10 @@ class DeadLetterTopic:
                 request_timeout_ms=_CONNECT_MS,
                 delivery_timeout_ms=_DELIVERY_MS,
                 metrics_enabled=False,
-                kafka_client=keep_client,
+                kafka_client=clients,
             )
         except kafka_errors.KafkaError:
-            # kafka-python leaves its thread and sockets behind when bootstrap fails.
-            for client in clients:
-                client.close()
+            clients.close()
             raise
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from kafka import KafkaConsumer
 from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
 
 from ingest.errors import FatalError
+from ingest.kafka_client import Clients
 from ingest.kafka_errors import judge
 from ingest.kafka_options import common_options, require_reachable, split_address
 from ingest.settings import KafkaSettings
@@ -54,20 +54,15 @@ def connect_consumer(
     deadline = time.monotonic() + timeout_s
     options = consumer_options(settings)
     _wait_for_port(settings, deadline, give_up)
-    clients: list[Any] = []
-
-    def keep_client(**config: Any) -> Any:
-        clients.append(KafkaNetClient(**config))
-        return clients[-1]
-
+    clients = Clients()
     try:
         consumer = KafkaConsumer(
             **options,
             bootstrap_timeout_ms=max(1000, round((deadline - time.monotonic()) * 1000)),
-            kafka_client=keep_client,
+            kafka_client=clients,
         )
         try:
-            cluster = clients[0].cluster
+            cluster = clients.cluster
             # kafka-python 3.0 does not pass its own option on: the metadata request would make the topic.
             cluster.config["allow_auto_create_topics"] = False
             consumer.subscribe([settings.topic], listener=listener)
@@ -76,15 +71,14 @@ def connect_consumer(
             consumer.close(autocommit=False, timeout_ms=1000)
             raise
     except kafka_errors.KafkaTimeoutError as error:
-        _close_all(clients)
+        clients.close()
         servers = ", ".join(settings.bootstrap_servers)
         raise FatalError(
-            f"no Kafka broker answers at {servers} within {timeout_s:.0f} s: the port is open, but does it "
-            f"speak Kafka with kafka.security_protocol = {settings.security_protocol}?"
+            f"no Kafka broker answers at {servers} within {timeout_s:.0f} s with kafka.security_protocol = "
+            f"{settings.security_protocol}: {clients.last_error or 'the port is open and silent'}"
         ) from error
     except kafka_errors.KafkaError as error:
-        # Without this kafka-python leaves its thread and sockets behind when bootstrap fails.
-        _close_all(clients)
+        clients.close()
         fault = judge(error, settings)
         raise fault if isinstance(fault, FatalError) else FatalError(str(fault)) from error
     return consumer, cluster
@@ -111,8 +105,3 @@ def _wait_for_topic(settings: KafkaSettings, cluster: Any, deadline: float, give
             raise FatalError(
                 f"topic {settings.topic!r} does not exist on Kafka at {servers}: create it or set kafka.topic"
             )
-
-
-def _close_all(clients: list[Any]) -> None:
-    for client in clients:
-        client.close()

@@ -201,8 +201,13 @@ class KafkaSource:
             if tp.partition not in self._unprepared:
                 continue
             start = self._consumer.committed(tp, timeout_ms=_COMMIT_TIMEOUT_MS)
+            # Always sought: kafka-python keeps the old position of a partition that we had before the
+            # rebalance, and what we dropped on revoke would never be read again.
             if start is None:
+                self._consumer.seek_to_beginning(tp)
                 start = self._consumer.position(tp, timeout_ms=_COMMIT_TIMEOUT_MS)
+            else:
+                self._consumer.seek(tp, start)
             if start is not None:
                 self._assign(tp.partition, start)
                 self._unprepared.discard(tp.partition)

@@ -8,6 +8,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -17,6 +18,7 @@ from ingest.errors import FatalError
 from ingest.hand_over import Delivered
 from ingest.kafka_source import KafkaSource
 from ingest.settings import DeliverySettings, KafkaSettings
+from tests.fixtures.sasl_broker import RefusingBroker
 
 
 def kafka_settings(bootstrap: str, topic: str, group: str | None = None) -> KafkaSettings:
@@ -172,6 +174,24 @@ async def test_a_rebalance_ends_the_epoch_and_commits_what_is_stored(
     assert committed(broker.bootstrap, settings.group, topic) == 2
 
 
+async def test_a_partition_kept_through_a_rebalance_is_read_again_from_the_commit(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    settings = kafka_settings(broker.bootstrap, topic)
+    other = f"other-{uuid.uuid4().hex[:8]}"
+    create_topic(broker.bootstrap, other, partitions=1)
+    produce(broker.bootstrap, topic, [b"a", b"b", b"c"])
+    async with running(settings) as (source, ledger):
+        items = await take(source, 3)
+        store(ledger, items[:2])
+        # A member that wants another topic: the group rebalances and ours stays with us.
+        async with running(msgspec.structs.replace(settings, topic=other)):
+            (again,) = await take(source, 1)
+            assert again.record.value == b"c"
+            assert again.epoch > items[2].epoch
+            assert not ledger.is_current(0, items[2].epoch)
+
+
 async def test_an_unreachable_broker_is_one_line(unused_port: int) -> None:
     settings = kafka_settings(f"127.0.0.1:{unused_port}", "t")
     source = KafkaSource(settings, DeliverySettings(), Ledger("g"), startup_timeout_s=1.0)
@@ -188,6 +208,24 @@ async def test_a_silent_port_is_one_line() -> None:
         with pytest.raises(FatalError, match=rf"no Kafka broker answers at 127.0.0.1:{port} within"):
             await source.start()
         await source.close()
+
+
+async def test_a_wrong_password_is_one_line() -> None:
+    with RefusingBroker() as refusing:
+        settings = msgspec.structs.replace(
+            kafka_settings(refusing.address, "t"),
+            security_protocol="SASL_PLAINTEXT",
+            username="gnomon",
+            password="wrong",
+        )
+        source = KafkaSource(settings, DeliverySettings(), Ledger("g"), startup_timeout_s=20.0)
+        with pytest.raises(FatalError) as caught:
+            await source.start()
+        await source.close()
+    assert str(caught.value) == (
+        f"Kafka at {refusing.address} refuses user 'gnomon' (PLAIN): "
+        "check kafka.username and GNOMON_KAFKA_PASSWORD"
+    )
 
 
 async def test_a_missing_topic_is_one_line(broker: EmbeddedBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from compare.counters import Counters
@@ -13,12 +14,22 @@ from tests.integration.conftest import Bench, envelope
 BROKEN = [b"\xff\xfe", b"{", b"", b"[1, 2]", b'{"schema": "gnomon.mirror/1", "request_id": "x"}']
 
 
+def completion(request_id: str, prompt: str) -> bytes:
+    request = {"model": "m", "prompt": prompt, "max_tokens": 2}
+    record = {"schema": "gnomon.mirror/1", "request_id": request_id, "endpoint": "/v1/completions"}
+    return json.dumps(record | {"request": request}).encode()
+
+
 def test_195_pairs_and_5_dead_letters_of_200_records(
     broker: EmbeddedBroker, tmp_path: Path, reference_server: LlamaServer, candidate_server: LlamaServer
 ) -> None:
     bench = Bench(broker.bootstrap, tmp_path / "store", reference_server.url, candidate_server.url)
     bench.make_topics(partitions=2)
-    good = [envelope(f"r{n}", f"Count from {n}.", max_tokens=2) for n in range(195)]
+    # Half are completions: without a chat template they are quick.
+    good = [
+        envelope(f"r{n}", f"Count from {n}.", max_tokens=2) if n % 2 else completion(f"r{n}", f"{n}, ")
+        for n in range(195)
+    ]
     records = list(good)
     for place, broken in zip((3, 50, 101, 150, 199), BROKEN, strict=True):
         records.insert(place, broken)
