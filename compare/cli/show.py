@@ -1,0 +1,117 @@
+"""Inspections and comparisons for a person at a terminal. Every text of a model is made visible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from rich.console import Console
+from rich.text import Text
+
+from compare.inspection import Inspection
+from compare.result import Comparison, Finding
+from compare.visible import visible_block, visible_line
+from ingest.observation import Observation
+
+_REFERENCE = "blue"
+_CANDIDATE = "dark_orange"
+_MAX_TOKENS = 400
+
+
+def show_inspection(inspection: Inspection, console: Console) -> None:
+    """What was read, and what is wrong with it."""
+    observation = inspection.observation
+    console.print(_summary(observation))
+    if observation.failure is not None:
+        failure = observation.failure
+        console.print(Text(f"failure: {failure.kind.value}: {visible_line(failure.message, 200)}", "red"))
+    for label, text in (("reasoning", observation.reasoning), ("text", observation.text)):
+        if text:
+            console.print(Text(f"{label}:", "bold"))
+            console.print(Text(visible_block(text, 2_000)))
+    for call in observation.tool_calls:
+        console.print(Text(f"tool call {visible_line(call.name)}: {visible_line(call.arguments, 500)}"))
+    if observation.notes:
+        console.print(Text(f"bookkeeping: {', '.join(observation.notes)}", "dim"))
+    _show_findings(inspection.findings, console)
+
+
+def show_comparison(
+    reference: Observation, candidate: Observation, comparison: Comparison, console: Console
+) -> None:
+    """Verdict, reasons, scores, findings and the two answers token by token."""
+    verdict = comparison.verdict
+    style = "bold red" if verdict.is_regression else "bold"
+    console.print(
+        Text(f"verdict: {verdict.kind.value}", style), Text(f"cause: {verdict.probable_cause}", "dim")
+    )
+    for reason in verdict.reasons:
+        console.print(Text(f"  {visible_line(reason, 200)}"))
+    divergence = comparison.divergence
+    if divergence is not None:
+        near = ", a near tie" if divergence.is_near_tie else ""
+        left, right = visible_line(divergence.reference_token), visible_line(divergence.candidate_token)
+        where = f"parts at token {divergence.position}"
+        console.print(Text(f"{where}: reference «{left}», candidate «{right}»{near}"))
+    for name, value in sorted(comparison.scores.values.items()):
+        console.print(Text(f"  {name:<34}{value:>12.6g}"))
+    for reason in sorted(set(comparison.scores.unscored.values())):
+        names = sorted(name for name, why in comparison.scores.unscored.items() if why == reason)
+        console.print(Text(f"  unscored ({reason}): {', '.join(names)}", "dim"))
+    _show_findings(comparison.findings, console)
+    console.print(Text("reference: ", f"bold {_REFERENCE}"), Text(_summary(reference).plain))
+    console.print(Text("candidate: ", f"bold {_CANDIDATE}"), Text(_summary(candidate).plain))
+    console.print(token_diff(_pieces(reference), _pieces(candidate)))
+
+
+def token_diff(reference: Sequence[str], candidate: Sequence[str]) -> Text:
+    """Both answers as one text: common tokens plain, each side's own in its colour and in brackets.
+
+    `[-x-]` stands only in the reference, `{+x+}` only in the candidate: readable without colour too.
+    """
+    shown = Text()
+    reference, candidate = reference[:_MAX_TOKENS], candidate[:_MAX_TOKENS]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, reference, candidate, autojunk=False).get_opcodes():
+        if tag == "equal":
+            shown.append(visible_block("".join(reference[i1:i2])))
+            continue
+        if i2 > i1:
+            shown.append(f"[-{visible_block(''.join(reference[i1:i2]))}-]", _REFERENCE)
+        if j2 > j1:
+            shown.append(f"{{+{visible_block(''.join(candidate[j1:j2]))}+}}", _CANDIDATE)
+    return shown
+
+
+def _summary(observation: Observation) -> Text:
+    tokens = observation.completion_tokens
+    parts = [
+        f"finish: {visible_line(observation.finish_reason or 'never sent')}",
+        f"{'unknown' if tokens is None else tokens} tokens",
+        f"{len(observation.tokens)} with logprobs",
+    ]
+    return Text(", ".join(parts))
+
+
+def _pieces(observation: Observation) -> list[str]:
+    """The tokens where they were reported, else the words."""
+    if observation.tokens and "".join(token.text for token in observation.tokens) == observation.text:
+        return [token.text for token in observation.tokens]
+    words: list[str] = []
+    for word in observation.text.splitlines(keepends=True):
+        words.extend(part + " " for part in word.split(" "))
+        words[-1] = words[-1][:-1]
+    return words
+
+
+def _show_findings(findings: Sequence[Finding], console: Console) -> None:
+    if not findings:
+        console.print(Text("no findings", "green"))
+        return
+    for finding in findings:
+        fault = "" if finding.is_fault else " (no fault)"
+        where = "" if finding.unit == "none" else f" [{finding.unit} {finding.start} to {finding.end}]"
+        style = "red" if finding.is_fault else "yellow"
+        console.print(
+            Text(f"{finding.side} {finding.family.value}/{finding.code}{fault}: ", style)
+            + Text(f"{visible_line(finding.message, 200)}{where}")
+        )
