@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from compare.store.client import Store
+from compare.visible import visible_block as visible
 from dashboards import charts, pair_view, queries
 from dashboards.connection import connect
-from dashboards.visible import visible
 from ingest.errors import GnomonError, RetryError
 
 

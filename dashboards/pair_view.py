@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from compare.store.client import Store
+from compare.visible import visible_block as visible
 from dashboards import charts, queries
-from dashboards.visible import visible
 
 SCORES = (
     "kl_forced_mean_nats",

@@ -12,6 +12,8 @@ from datetime import date, datetime
 from typing import Any, Literal, assert_never
 from uuid import UUID
 
+from compare.visible import visible_line
+
 ResultFormat = Literal["table", "csv", "json"]
 
 
@@ -74,11 +76,8 @@ def _shown(cell: Any) -> str:
         return f"{cell:.6g}"
     if isinstance(cell, datetime):
         return cell.isoformat(sep=" ", timespec="milliseconds")
-    text = str(_csv_cell(cell))
     # A stored answer may hold anything: control characters would drive the reader's terminal.
-    return "".join(
-        char if unicodedata.category(char) not in ("Cc", "Cf", "Cs") else ascii(char)[1:-1] for char in text
-    )
+    return visible_line(str(_csv_cell(cell)))
 
 
 def _csv_cell(cell: Any) -> Any:

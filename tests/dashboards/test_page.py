@@ -87,7 +87,7 @@ def test_a_link_opens_a_pair_and_hostile_text_stays_text(page: Page, explorer: s
     expect(page.get_by_role("heading", name="Pair", exact=True)).to_be_visible()
     answer = page.get_by_test_id("stCode").filter(has_text="<script>").first
     expect(answer).to_be_visible()
-    assert "<U+001B>[31mred<U+001B>[0m <U+202E>abc **bold** $x^2$ :skull: end" in answer.inner_text()
+    assert "\\x1b[31mred\\x1b[0m \\u202eabc **bold** $x^2$ :skull: end" in answer.inner_text()
     assert page.title() == "Gnomon"
     assert page.locator("img[src*='leak']").count() == 0
     assert page.locator("a[href*='javascript']").count() == 0

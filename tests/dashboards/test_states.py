@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 import dashboards
 from compare.store import migrate
 from compare.store.client import open_store
-from dashboards.visible import visible
 from ingest.settings import StoreSettings
 
 
@@ -44,15 +43,3 @@ def test_a_store_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyP
     assert app.error[0].value == "The store cannot be read."
     assert any("127.0.0.1:1" in text.value for text in app.text)
     assert app.button[0].label == "Try again"
-
-
-def test_control_and_bidi_characters_are_written_out() -> None:
-    assert visible("a\x1b[0m\u202eb\x00\ud800\tc\nd") == "a<U+001B>[0m<U+202E>b<U+0000><U+D800>\tc\nd"
-
-
-def test_ordinary_text_of_any_script_stays() -> None:
-    assert visible("日志 é 🙂 <b>") == "日志 é 🙂 <b>"
-
-
-def test_a_cut_is_said() -> None:
-    assert visible("x" * 12, limit=10) == "xxxxxxxxxx\n[cut here: 2 more characters]"

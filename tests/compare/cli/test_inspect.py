@@ -59,7 +59,8 @@ def test_every_case_gives_one_json_line_in_order() -> None:
     done = gnomon("inspect", "--cases", CASES, "--json")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["id"] for line in lines] == [json.loads(case)["id"] for case in CASES.read_text().splitlines()]
+    expected = [json.loads(case)["id"] for case in CASES.read_text().splitlines()]
+    assert [line["id"] for line in lines] == expected
     for line in lines:
         names = {"text", "finish_reason", "tool_calls", "completion_tokens", "tokens", "token_logprobs"}
         assert names <= set(line["observation"])
