@@ -40,8 +40,8 @@ CANDIDATE = "smollm2-mxfp4"
 TOLERATED_RATE = 0.02
 PAIRS_BETWEEN_FALSE_ALARMS = 1_000
 
-SLOTS = 2
-"""Answers at a time from each server: two share each pass over the weights and are still repeatable."""
+SLOTS = 1
+"""Answers at a time from each server: one, so that each run gives the same answers bit for bit."""
 THREADS = 1
 """Threads of each server. llama.cpp's threads wait by spinning: more of them than cores crawl."""
 

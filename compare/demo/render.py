@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from compare.demo.report import DemoReport, Score, WorstPair, visible
+from compare.demo.report import EXCERPT_CHARACTERS, DemoReport, Score, WorstPair
+from compare.visible import visible_line
 
 WIDTH = 96
 
@@ -101,8 +102,8 @@ def _worst(number: int, pair: WorstPair) -> list[tuple[str, str]]:
     lines = [(f"{number}. {pair.request_id} ({pair.route}): {pair.verdict}: {families}{cosine}", "yellow")]
     if pair.divergence_position is not None:
         tie = " (near tie)" if pair.is_near_tie else ""
-        reference = visible(pair.reference_token or "", 24)
-        candidate = visible(pair.candidate_token or "", 24)
+        reference = visible_line(pair.reference_token or "", 24)
+        candidate = visible_line(pair.candidate_token or "", 24)
         lines.append(
             (
                 f"   parts at token {pair.divergence_position}{tie}: "
@@ -110,9 +111,9 @@ def _worst(number: int, pair: WorstPair) -> list[tuple[str, str]]:
                 "",
             )
         )
-    lines.append((f"   {visible(pair.evidence, 180)}", ""))
+    lines.append((f"   {visible_line(pair.evidence, 180)}", ""))
     if pair.excerpt:
-        lines.append((f"   candidate: {visible(pair.excerpt)}", "dim"))
+        lines.append((f"   candidate: {visible_line(pair.excerpt, EXCERPT_CHARACTERS)}", "dim"))
     return lines
 
 
@@ -128,7 +129,7 @@ def _alerts(report: DemoReport) -> list[tuple[str, str]]:
     for alert in whole or report.alerts[:1]:
         where = f"evidence {alert.statistic:,.0f}, alarm at {alert.threshold:,.0f}"
         lines.append((f"{alert.state.upper()} {alert.metric} ({where})", "bold red"))
-        lines.append((f"   {visible(alert.summary, 400)}", ""))
+        lines.append((f"   {visible_line(alert.summary, 400)}", ""))
     more = len(report.alerts) - len(whole or report.alerts[:1])
     if more:
         lines.append((f"   and {more} more in slices: see alerts_v1", "dim"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 import msgspec
@@ -111,24 +110,6 @@ def mcnemar_p(candidate_only: int, reference_only: int) -> float:
     if discordant == 0:
         return 1.0
     return float(binomtest(candidate_only, discordant, 0.5).pvalue)
-
-
-def visible(text: str, limit: int = EXCERPT_CHARACTERS) -> str:
-    """Return at most `limit` characters with each control, format or unassigned one written out.
-
-    A model's answer may hold terminal escapes or right-to-left marks: none may reach a terminal raw.
-    """
-    shown = []
-    for character in text[: limit + 1]:
-        if character in "\n\r\t":
-            shown.append({"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character])
-        elif unicodedata.category(character)[0] in "CZ" and character != " ":
-            code = ord(character)
-            shown.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
-        else:
-            shown.append(character)
-    line = "".join(shown)
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def read_report(
