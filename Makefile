@@ -3,7 +3,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench clean system
 
-PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell command -v $(p) 2>/dev/null)))
+# The first of these that runs and is new enough (a name on the PATH may be a shim that runs nothing).
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
 # More arguments for pip, such as an index of small CPU builds of torch.
 PIP_ARGS ?=
 BIN := .venv/bin
@@ -15,9 +17,8 @@ help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
 $(INSTALLED): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "gnomon needs Python 3.11 or newer on the PATH"; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "gnomon needs Python 3.11 or newer; $(PYTHON) is older (make PYTHON=... chooses another)"; exit 1; }
+	@test -n "$(PYTHON)" || \
+	  { echo "gnomon needs Python 3.11 or newer on the PATH (or: make PYTHON=/path/to/python)"; exit 1; }
 	@echo "Setting up .venv: pinned packages, about 3 GB on disk, some minutes the first time"
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install -q --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[demo,dev]'
