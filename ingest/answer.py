@@ -1,31 +1,34 @@
 """From an HTTP answer, whole or streamed, to an Observation. Nothing in an answer raises an error here.
 
-Notes that this module adds: `lone_surrogate`, `invalid_utf8`, `logprobs_truncated`,
-`unreadable_event`, `arguments_object`, `tool_call_without_index`, `no_choices`, `lost_after_finish`,
-`odd_<field>`; `ingest.logprobs` lists its own.
+The dialect and the framing (event stream, one object a line, one JSON text) are told by the content, not by
+the label. The codes that may be in `Observation.notes` are those of `ingest.notes`.
 """
 
 from __future__ import annotations
 
-from ingest.answer_parts import Assembler
+from ingest.answer_reader import AnswerReader
 from ingest.errors import DeadLetterError
-from ingest.http_errors import failure_of_status, message_in
+from ingest.http_errors import failure_of_status
 from ingest.observation import Failure, FailureKind, Observation
-from ingest.sse import SseEvent, SseParser
-from ingest.wire import decode_chunk
+from ingest.sse import STRAY, SseEvent, SseParser
+from ingest.tolerant_json import loads
+
+_DONE = (b"[DONE]", b'"[DONE]"', b"[done]")
+_SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
 class StreamReader:
-    """Read one event stream: `feed` bytes as they arrive, then `finish` once.
+    """Read one stream: `feed` bytes as they arrive, then `finish` once.
 
     `asked` is the number of alternatives that the request asked for, None if it is not known. Memory
     grows with the text and with the first MAX_LOGPROB_TOKENS tokens only.
     """
 
     def __init__(self, *, asked: int | None = None) -> None:
-        self._parser = SseParser()
-        self._assembler = Assembler(asked=asked)
-        self._failure: Failure | None = None
+        self._reader = AnswerReader(asked=asked)
+        self._sse: SseParser | None = None
+        self._lines: _Lines | None = None
+        self._head = b""
         self._is_unreadable = False
         self.is_done = False
         """Whether the end mark `[DONE]` was seen: nothing is expected after it."""
@@ -35,54 +38,157 @@ class StreamReader:
     @property
     def has_content(self) -> bool:
         """Whether a first piece of text, reasoning or tool call has come."""
-        return self._assembler.has_content
+        return self._reader.assembler.has_content
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the body."""
-        for event in self._parser.feed(chunk):
-            self._take(event)
+        if self._sse is not None:
+            for event in self._sse.feed(chunk):
+                self._take_event(event)
+        elif self._lines is not None:
+            for line in self._lines.feed(chunk):
+                self._take_line(line)
+        elif chunk:
+            self._begin(chunk)
 
     def finish(self, *, broken: str | None = None) -> Observation:
         """End the stream. `broken` says how the connection was lost, None for an orderly end."""
-        last = self._parser.close()
+        if self._lines is not None:
+            return self._finish_lines(self._lines, broken)
+        if self._sse is None:
+            self._sse = SseParser(keeps_strays=True)
+            self.feed(self._head)
+        last = self._sse.close()
         if last is not None and broken is None:
-            self._take(last)
-        assembler = self._assembler
-        failure = self._failure
-        if failure is None and not self.is_done:
+            self._take_event(last)
+        return self._reader.observation(self._failure(broken), has_done=self.is_done)
+
+    def _begin(self, chunk: bytes) -> None:
+        """Tell by the first character whether these are events or JSON."""
+        # White space at the start is kept only until it is over, and a long run of it says: no JSON.
+        self._head += chunk
+        start = self._head[:64].lstrip(_SPACE)[:1]
+        if not start and len(self._head) < 64:
+            return
+        head, self._head = self._head, b""
+        if start in (b"{", b"["):
+            self._lines = _Lines()
+            head = head.lstrip(_SPACE)
+        else:
+            self._sse = SseParser(keeps_strays=True)
+        self.feed(head)
+
+    def _failure(self, broken: str | None) -> Failure | None:
+        assembler = self._reader.assembler
+        if not self.is_done:
             if assembler.finish_reason is None:
-                failure = Failure(
+                return Failure(
                     FailureKind.CUT_STREAM, broken or "the stream ended without a finish reason and [DONE]"
                 )
-            elif broken is not None:
+            if broken is not None:
                 assembler.note("lost_after_finish")
-        if failure is None and self._is_unreadable:
-            failure = Failure(FailureKind.UNREADABLE, "an event of the stream is no JSON object")
-        if failure is None and not assembler.has_choices:
-            failure = Failure(FailureKind.UNREADABLE, "the stream holds no choices")
-        return assembler.observation(failure=failure, has_done=self.is_done)
+        if self._is_unreadable:
+            return Failure(FailureKind.UNREADABLE, "an event of the stream is no JSON object")
+        if not assembler.has_choices:
+            return Failure(FailureKind.UNREADABLE, "the stream holds no choices")
+        return None
 
-    def _take(self, event: SseEvent) -> None:
+    def _take_event(self, event: SseEvent) -> None:
+        data = event.data.strip()
         if self.is_done:
+            if data:
+                self._reader.assembler.note("data_after_done")
             return
         self.events += 1
-        data = event.data.strip()
-        if data == b"[DONE]":
-            self.is_done = True
-            return
+        while data.startswith(b"data:"):
+            self._reader.assembler.note("data_prefix_doubled")
+            data = data[5:].strip()
         if not data:
             return
-        try:
-            chunk = decode_chunk(data, self._assembler.notes)
-        except DeadLetterError:
-            self._assembler.note("unreadable_event")
+        if data in _DONE:
+            self.is_done = True
+            return
+        if event.event == STRAY:
+            self._reader.assembler.note("stray_line")
+            self._reader.take(data)
+            return
+        is_error = event.event == "error"
+        if not is_error and b"\n" in data and self._take_unseparated(data):
+            return
+        if not self._reader.take(data, is_error=is_error):
+            self._reader.assembler.note("unreadable_event")
             self._is_unreadable = True
+
+    def _take_unseparated(self, data: bytes) -> bool:
+        """Take data lines that are an event each, where the blank lines between them are missing."""
+        lines = [line.strip() for line in data.split(b"\n") if line.strip()]
+        if not all(line in _DONE or (line.startswith(b"{") and line.endswith(b"}")) for line in lines):
+            return False
+        if len(lines) < 2:
+            return False
+        self._reader.assembler.note("events_not_separated")
+        for line in lines:
+            self._take_event(SseEvent(line))
+        return True
+
+    def _take_line(self, line: bytes) -> None:
+        if self.is_done:
+            self._reader.assembler.note("data_after_done")
             return
-        if chunk.error or chunk.object == "error" or event.event == "error":
-            if self._failure is None:
-                self._failure = Failure(FailureKind.ERROR_IN_STREAM, message_in(data), 200)
+        if line.strip() in _DONE:
+            self.is_done = True
             return
-        self._assembler.add(chunk)
+        self.events += 1
+        if not self._reader.take(line):
+            self._reader.assembler.note("unreadable_event")
+            self._is_unreadable = True
+
+    def _finish_lines(self, lines: _Lines, broken: str | None) -> Observation:
+        rest = lines.close()
+        is_whole = broken is None or rest.rstrip().endswith((b"}", b"]"))
+        if not lines.is_split:
+            if not is_whole:
+                return self._reader.observation(Failure(FailureKind.CUT_STREAM, broken or ""), has_done=False)
+            return _read_json(self._reader, rest)
+        if rest.strip() and is_whole:
+            self._take_line(rest)
+        if self.events == 1 and not self._is_unreadable:
+            # One object and a line feed: no stream.
+            return self._reader.observation(_json_failure(self._reader), has_done=True)
+        self.is_done = self.is_done or self._reader.assembler.finish_reason is not None
+        return self._reader.observation(self._failure(broken), has_done=self.is_done)
+
+
+class _Lines:
+    """Splits JSON that is one object a line; gives all of it at the end if it is not.
+
+    It is split once the first line closes as an object, so that JSON printed over several lines stays whole.
+    """
+
+    def __init__(self) -> None:
+        self.is_split: bool | None = None
+        """None until the first line has come."""
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take bytes and return the lines that they complete."""
+        if self.is_split is False or b"\n" not in chunk:
+            self._parts.append(chunk)
+            return []
+        pieces = chunk.split(b"\n")
+        pieces[0] = b"".join([*self._parts, pieces[0]])
+        if self.is_split is None:
+            first = pieces[0].strip(_SPACE)
+            self.is_split = first.startswith(b"{") and first.endswith(b"}")
+            if not self.is_split:
+                self._parts.append(chunk)
+                return []
+        self._parts = [pieces.pop()]
+        return [line for line in pieces if line.strip()]
+
+    def close(self) -> bytes:
+        """Return what no line feed ended: all of it where it was not split."""
+        return b"".join(self._parts)
 
 
 def read_answer(
@@ -94,37 +200,46 @@ def read_answer(
     """
     if status >= 300:
         return Observation(failure=failure_of_status(status, body))
-    head = body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if head not in (b"{", b"[", b"") and (
-        "event-stream" in content_type or body.lstrip(b"\xef\xbb\xbf\r\n").startswith(_SSE_STARTS)
-    ):
+    head = body[:4096].lstrip(_SPACE)
+    if head.startswith((b"{", b"[")):
         reader = StreamReader(asked=asked)
         reader.feed(body)
         return reader.finish()
-    if "event-stream" in content_type and head == b"":
-        return StreamReader(asked=asked).finish()
-    return _read_json(body, asked)
+    if "event-stream" in content_type or head.startswith(_SSE_STARTS):
+        reader = StreamReader(asked=asked)
+        reader.feed(body)
+        return reader.finish()
+    return _read_json(AnswerReader(asked=asked), body)
 
 
 _SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-def _read_json(body: bytes, asked: int | None) -> Observation:
-    assembler = Assembler(asked=asked)
-    failure: Failure | None = None
-    if not body.strip():
-        failure = Failure(FailureKind.UNREADABLE, "the answer is empty")
+def _read_json(reader: AnswerReader, body: bytes) -> Observation:
+    if not body.strip(_SPACE):
+        failure: Failure | None = Failure(FailureKind.UNREADABLE, "the answer is empty")
+    elif not reader.take(body):
+        failure = Failure(FailureKind.UNREADABLE, _why_unreadable(body))
     else:
-        try:
-            chunk = decode_chunk(body, assembler.notes)
-        except DeadLetterError as error:
-            failure = Failure(FailureKind.UNREADABLE, str(error))
-        else:
-            if chunk.error or chunk.object == "error":
-                failure = Failure(FailureKind.ERROR_IN_STREAM, message_in(body), 200)
-            elif chunk.choices is None:
-                failure = Failure(FailureKind.UNREADABLE, "the answer is a JSON object without choices")
-            assembler.add(chunk)
-            if failure is None and not chunk.choices:
-                assembler.note("no_choices")
-    return assembler.observation(failure=failure, has_done=True)
+        failure = _json_failure(reader)
+    return reader.observation(failure, has_done=True)
+
+
+def _json_failure(reader: AnswerReader) -> Failure | None:
+    assembler = reader.assembler
+    if assembler.is_partial and assembler.finish_reason is None:
+        return Failure(FailureKind.CUT_STREAM, "the server says that more was to come")
+    if assembler.has_choices:
+        return None
+    if assembler.has_empty_choices:
+        assembler.note("no_choices")
+        return None
+    return Failure(FailureKind.UNREADABLE, "the answer is a JSON object without choices")
+
+
+def _why_unreadable(body: bytes) -> str:
+    try:
+        value = loads(body, {})
+    except DeadLetterError as error:
+        return str(error)
+    return f"expected a JSON object, got {type(value).__name__}"

@@ -2,78 +2,169 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
-from ingest.logprobs import read_tokens
-from ingest.observation import MAX_LOGPROB_TOKENS, Failure, Observation, Token, ToolCall
+import msgspec
+
+from ingest.http_errors import words_of
+from ingest.logprob_trust import trusted
+from ingest.logprobs import read_entry, read_tokens
+from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observation, Token
 from ingest.tolerant_json import clean_text
-from ingest.wire import Choice, Chunk, Logprobs, Message, ToolDelta
-
-
-class _Call:
-    """A tool call in the making."""
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.id: str | None = None
-        self.arguments: list[str] = []
+from ingest.tool_calls import ToolCalls
+from ingest.wire import AnyChoice, AnyChunk, AnyLogprobs, Message, ToolDelta, Usage
 
 
 class Assembler:
-    """Add chunks in order, then take the observation. Only choice 0 is read: replay asks for one.
+    """Add pieces in order, then take the observation. Only one choice is read: replay asks for one.
 
-    `notes` is an ordered set of codes that every reader below writes into.
+    `notes` is an ordered set of codes that every reader below writes into. The `add_...` methods are what
+    the dialects use.
     """
 
     def __init__(self, *, asked: int | None) -> None:
         self.notes: dict[str, None] = {}
         self.finish_reason: str | None = None
+        self.failure: Failure | None = None
         self.has_choices = False
+        """Whether anything with the shape of an answer came."""
+        self.has_empty_choices = False
+        self.is_partial = False
+        """Whether the server says that more is to come."""
         self.has_content = False
-        self._asked = asked
+        self.asked = asked
+        self.calls = ToolCalls(self.notes)
+        self.tokens: list[Token] = []
+        self.model: str | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
-        self._tokens: list[Token] = []
-        self._prompt_tokens: int | None = None
-        self._completion_tokens: int | None = None
-        self._model: str | None = None
+        self._usage = Usage()
+        self._index: int | None = None
+        self._has_deltas = False
+        self._given = 0
+        """How many tokens with logprobs came, kept or not."""
+        self._resends = False
 
     def note(self, code: str) -> None:
         """Record a code once."""
         self.notes[code] = None
 
-    def add(self, chunk: Chunk) -> None:
-        """Take one chunk: a whole answer, or one event of a stream."""
-        if chunk.model and self._model is None:
-            self._model = chunk.model
+    @property
+    def room(self) -> int:
+        """How many more tokens are kept with their logprobs."""
+        return MAX_LOGPROB_TOKENS - len(self.tokens)
+
+    def add_text(self, text: str | None) -> None:
+        """Add a piece of the answer."""
+        if text:
+            self._text.append(text)
+            self.has_content = True
+
+    def replace_text(self, text: str) -> None:
+        """Take a text for all of the answer so far."""
+        self._text = [text]
+        self.has_content = self.has_content or bool(text)
+
+    def restart(self) -> None:
+        """Forget text, reasoning, calls and tokens: the whole answer comes once more."""
+        self._text, self._reasoning, self.tokens = [], [], []
+        self.calls = ToolCalls(self.notes)
+
+    def add_reasoning(self, text: str | None) -> None:
+        """Add a piece of the reasoning."""
+        if text:
+            self._reasoning.append(text)
+            self.has_content = True
+
+    def add_usage(self, prompt: int | None, completion: int | None) -> None:
+        """Take token counts, which may grow from chunk to chunk; null unsays nothing."""
+        if prompt is not None:
+            self._usage.prompt_tokens = prompt
+        if completion is not None:
+            self._usage.completion_tokens = completion
+
+    def add_token(self, token: Token) -> None:
+        """Keep a token if there is room."""
+        if self.room > 0:
+            self.tokens.append(token)
+        else:
+            self.note("logprobs_truncated")
+
+    def read_entry(self, entry: msgspec.Raw) -> Token:
+        """Read one token in the chat shape."""
+        return read_entry(entry, asked=self.asked, notes=self.notes)
+
+    def add_entries(self, entries: Sequence[msgspec.Raw]) -> None:
+        """Keep tokens in the chat shape, each not yet decoded."""
+        room = max(self.room, 0)
+        self.tokens.extend(self.read_entry(entry) for entry in entries[:room])
+        if len(entries) > room:
+            self.note("logprobs_truncated")
+
+    def add_message(self, message: Message, *, is_whole: bool) -> None:
+        """Take a message, or the delta of one."""
+        content = message.content
+        if isinstance(content, list):
+            self._add_parts(content)
+            content = None
+        if content:
+            self.add_text(content)
+        elif message.refusal:
+            self.add_text(message.refusal)
+            self.note("refusal")
+        self.add_reasoning(message.reasoning_content or message.reasoning)
+        for delta in message.tool_calls or ():
+            if is_whole:
+                self.calls.add_whole(delta)
+            else:
+                self.calls.add_piece(delta)
+        if message.function_call is not None:
+            self.calls.add_piece(ToolDelta(index=0, function=message.function_call))
+        self.has_content = self.has_content or len(self.calls) > 0
+
+    def add(self, chunk: AnyChunk) -> None:
+        """Take one OpenAI chunk: a whole answer, or one event of a stream."""
+        if chunk.model and self.model is None:
+            self.model = chunk.model
         if chunk.usage is not None:
-            # Usage may come in every chunk, growing; the last word counts, and null unsays nothing.
-            if chunk.usage.prompt_tokens is not None:
-                self._prompt_tokens = chunk.usage.prompt_tokens
-            if chunk.usage.completion_tokens is not None:
-                self._completion_tokens = chunk.usage.completion_tokens
+            self.add_usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
+        self.has_empty_choices = self.has_empty_choices or chunk.choices == []
+        chosen: AnyChoice | None = None
         for choice in chunk.choices or ():
-            if not choice.index:
-                self._add_choice(choice)
+            if (choice.index or 0) == (self._index or 0):
+                if chosen is not None and (choice.message is not None or choice.text):
+                    self.note("choices_repeated")
+                    break
+                if chosen is not None:
+                    self._add_choice(choice)
+                else:
+                    chosen = choice
+                    self._index = choice.index or 0
+                    self._add_choice(choice)
+        if chosen is None and chunk.choices and self._index is None:
+            self._index = chunk.choices[0].index
+            self.note("choice_index")
+            self._add_choice(chunk.choices[0])
 
     def observation(self, *, failure: Failure | None, has_done: bool) -> Observation:
         """Return what has come together so far."""
+        text = self._clean(self._text)
+        reasoning = self._clean(self._reasoning)
+        calls = self.calls.calls()
+        tokens = trusted(self.tokens, text, reasoning, self.asked, self.notes)
+        model = None if self.model is None else clean_text(self.model, self.notes)
+        reason = None if self.finish_reason is None else clean_text(self.finish_reason, self.notes)
         return Observation(
-            text=self._clean(self._text),
-            reasoning=self._clean(self._reasoning),
-            tool_calls=tuple(
-                ToolCall(clean_text(call.name, self.notes), self._clean(call.arguments), call.id)
-                for call in self._calls
-            ),
-            tokens=tuple(self._tokens),
-            finish_reason=self.finish_reason,
-            prompt_tokens=self._prompt_tokens,
-            completion_tokens=self._completion_tokens,
+            text=text,
+            reasoning=reasoning,
+            tool_calls=calls,
+            tokens=tuple(tokens),
+            finish_reason=reason,
+            prompt_tokens=self._usage.prompt_tokens,
+            completion_tokens=self._usage.completion_tokens,
             failure=failure,
-            reported_model=self._model,
+            reported_model=model,
             has_done=has_done,
             # Last, since the lines above may still add to them.
             notes=tuple(self.notes),
@@ -82,102 +173,70 @@ class Assembler:
     def _clean(self, parts: list[str]) -> str:
         return clean_text("".join(parts), self.notes)
 
-    def _add_choice(self, choice: Choice) -> None:
+    def _add_choice(self, choice: AnyChoice) -> None:
         self.has_choices = True
+        if choice.error and self.failure is None:
+            self.failure = Failure(FailureKind.ERROR_IN_STREAM, words_of(choice.error), 200)
         if choice.finish_reason:
             # "" and null mean "not finished"; a later null must not erase a reason.
             self.finish_reason = choice.finish_reason
-        if choice.text:
-            self._text.append(choice.text)
+        self.add_text(choice.text)
         if choice.delta is not None:
-            self._add_message(choice.delta, is_whole=False)
+            self._has_deltas = True
+            self.add_message(choice.delta, is_whole=False)
         elif choice.message is not None:
-            self._add_message(choice.message, is_whole=True)
-        self.has_content = self.has_content or bool(self._text or self._reasoning or self._calls)
+            if self._has_deltas and self.has_content:
+                self.note("message_after_deltas")
+            else:
+                self.add_message(choice.message, is_whole=True)
         if choice.logprobs is not None:
-            self._add_logprobs(choice.logprobs)
+            piece = choice.text if choice.delta is None else choice.delta.content
+            self._add_logprobs(choice.logprobs, choice.token_ids, piece if isinstance(piece, str) else None)
 
-    def _add_message(self, message: Message, *, is_whole: bool) -> None:
-        content = message.content
-        if isinstance(content, list):
-            content = "".join(_part_text(part) for part in content)
-        if content:
-            self._text.append(content)
-        elif message.refusal:
-            self._text.append(message.refusal)
-            self.note("refusal")
-        reasoning = message.reasoning_content or message.reasoning
-        if reasoning:
-            self._reasoning.append(reasoning)
-        for delta in message.tool_calls or ():
-            self._add_tool_call(delta, self._open() if is_whole else self._call_of(delta))
-        if message.function_call is not None:
-            delta = ToolDelta(index=0, function=message.function_call)
-            self._add_tool_call(delta, self._call_of(delta))
+    def _add_parts(self, parts: list[Any]) -> None:
+        for part in parts:
+            if isinstance(part, str):
+                self.add_text(part)
+            elif isinstance(part, dict):
+                text = part.get("text")
+                thinking = part.get("thinking")
+                if isinstance(text, str):
+                    self.add_text(text)
+                elif isinstance(thinking, str):
+                    self.add_reasoning(thinking)
+                elif isinstance(thinking, list):  # Mistral: a list of text parts
+                    texts = [item.get("text") for item in thinking if isinstance(item, dict)]
+                    self.add_reasoning("".join(text for text in texts if isinstance(text, str)))
 
-    def _add_tool_call(self, delta: ToolDelta, call: _Call) -> None:
-        if delta.id:
-            call.id = call.id or delta.id
-        function = delta.function
-        if function is None:
-            return
-        if function.name and not call.name:
-            call.name = function.name
-        arguments = function.arguments
-        if isinstance(arguments, str):
-            call.arguments.append(arguments)
-        elif arguments is not None:
-            self.note("arguments_object")
-            try:
-                call.arguments.append(json.dumps(arguments, ensure_ascii=False))
-            except RecursionError:
-                self.note("arguments_too_deep")
-
-    def _call_of(self, delta: ToolDelta) -> _Call:
-        """Find the call that a delta continues, or open a new one.
-
-        Some servers repeat index 0 for every call and tell them apart by id; some send no index at all.
-        """
-        if delta.index is None:
-            self.note("tool_call_without_index")
-            starts = bool(delta.function is not None and delta.function.name)
-            known = next((call for call in self._calls if delta.id and call.id == delta.id), None)
-            if known is not None:
-                return known
-            if self._calls and not starts and not delta.id:
-                return self._calls[-1]
-            return self._open()
-        call = self._by_index.get(delta.index)
-        is_other = (
-            call is not None
-            and bool(delta.id)
-            and call.id is not None
-            and delta.id != call.id
-            and delta.function is not None
-            and bool(delta.function.name)
-        )
-        if call is None or is_other:
-            if is_other:
-                self.note("tool_call_index_repeated")
-            call = self._by_index[delta.index] = self._open()
-        return call
-
-    def _open(self) -> _Call:
-        call = _Call()
-        self._calls.append(call)
-        return call
-
-    def _add_logprobs(self, logprobs: Logprobs) -> None:
-        room = MAX_LOGPROB_TOKENS - len(self._tokens)
-        tokens, given = read_tokens(logprobs, asked=self._asked, room=room, notes=self.notes)
-        self._tokens.extend(tokens)
-        if given > room:
+    def _add_logprobs(self, logprobs: AnyLogprobs, ids: list[int] | None, piece: str | None) -> None:
+        entries = logprobs.content
+        if self._resends and entries is not None:
+            logprobs.content = entries[self._given :]
+            ids = ids[self._given :] if ids is not None else None
+        tokens, given = read_tokens(logprobs, asked=self.asked, room=max(self.room, 0), notes=self.notes)
+        known = len(self.tokens)
+        if 0 < known <= len(tokens) and not self._resends and self._is_resent(tokens, piece):
+            # The server sends everything again with every chunk.
+            self.note("logprobs_resent")
+            self._resends = True
+            tokens, given = tokens[known:], given - known
+            ids = ids[known:] if ids is not None else None
+        if ids is not None and len(ids) == given:
+            tokens = [_with_id(token, number) for token, number in zip(tokens, ids, strict=False)]
+        self._given += given
+        if given > self.room:
             self.note("logprobs_truncated")
+        self.tokens.extend(tokens)
+
+    def _is_resent(self, tokens: list[Token], piece: str | None) -> bool:
+        """Whether a chunk begins with every token so far, although its text does not."""
+        known = len(self.tokens)
+        if tokens[:known] != self.tokens or (known == 1 and len(tokens) == 1):
+            return False
+        return "".join(token.text for token in tokens) != piece
 
 
-def _part_text(part: Any) -> str:
-    """Return the text of one content part: `{"type": "text", "text": "..."}` or a bare string."""
-    if isinstance(part, str):
-        return part
-    text = part.get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""
+def _with_id(token: Token, number: int) -> Token:
+    if token.id is not None or not 0 <= number < 2**31:
+        return token
+    return msgspec.structs.replace(token, id=number)

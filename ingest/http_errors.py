@@ -12,6 +12,8 @@ AWAY_STATUSES = frozenset({429, 502, 503, 504})
 MAX_MESSAGE = 300
 """Characters of a server's message that are kept."""
 
+_WORD_KEYS = ("error", "message", "detail", "errors", "msg")
+
 _CONTEXT_WORDS = (
     "exceed_context_size",
     "context_length_exceeded",
@@ -40,12 +42,24 @@ def message_in(body: bytes) -> str:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = text
+    return words_of(value, text)
+
+
+def words_of(value: object, otherwise: str = "") -> str:
+    """Return the message within a decoded error of any shape, as `message_in` does."""
     for _ in range(4):
+        if isinstance(value, list) and value:
+            value = value[0]
         if not isinstance(value, dict):
             break
-        value = next((value[key] for key in ("error", "message", "detail", "msg") if value.get(key)), text)
-    words = value if isinstance(value, str) and value else text
-    return " ".join(words.split())[:MAX_MESSAGE] or "no message"
+        value = next(
+            (value[key] for key in ("error", "message", "detail", "errors", "msg") if value.get(key)),
+            otherwise,
+        )
+    words = value if isinstance(value, str) and value else otherwise
+    line = " ".join(words[: 20 * MAX_MESSAGE].split())[:MAX_MESSAGE]
+    # An escape in JSON can be half a surrogate pair, which no store takes.
+    return line.encode("utf-8", "replace").decode("utf-8") or "no message"
 
 
 def says_context_exceeded(body: bytes) -> bool:

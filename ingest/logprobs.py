@@ -1,108 +1,159 @@
-"""From a server's logprob entries to tokens, with what cannot be trusted taken out and named.
+"""From a server's logprob entries to tokens, position by position.
 
-Notes that may come of it: `logprob_null`, `logprob_nan`, `logprob_impossible`, `logprob_positive` (the
-chosen token's), `alternatives_nan`, `alternatives_positive` (the list is dropped), `tokens_merged`,
-`bytes_invalid`, `odd_logprobs`, `logprobs_uneven`.
+Whatever cannot be trusted is taken out and named by a note (`ingest.notes`). What only the whole answer
+shows (stale lists, missing bytes, ...) is looked at in `ingest.logprob_trust`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
+from ingest.alternatives import IMPOSSIBLE, ROUNDING, SENTINEL, checked, falls, repaired
 from ingest.errors import DeadLetterError
 from ingest.observation import Alternative, Token
 from ingest.tolerant_json import clean_text, loads
-from ingest.wire import Logprobs, as_float, as_int
+from ingest.wire import AnyLogprobs, BytesEntry, Entry, Listed, Logprobs, needs_bytes
+from ingest.wire_lenient import as_float, as_int
 
-IMPOSSIBLE = -9999.0
-"""At or below this a logprob is a sentinel for probability 0 (vLLM -9999, SGLang -3.4e38, -Infinity)."""
+AS_ID = "token_id:"
+"""Begins a token's name where vLLM is asked for `return_tokens_as_token_ids`."""
 
-ROUNDING = 1e-3
-"""A logprob may exceed 0 by this much through rounding; more means that it is no log-probability."""
-
-_MINUS_INFINITY = float("-inf")
+DIFFERENCE_NATS = 0.01
+"""A token's own logprob and the one in its list may differ by rounding, not by more than this."""
 
 
-class _Listed(msgspec.Struct, gc=False):
-    token: str = ""
-    logprob: float | None = None
-    bytes: list[int] | None = None
+class Head(NamedTuple):
+    """The generated token as its entry names it, without the list."""
+
+    text: str
+    logprob: float | None
+    raw: bytes | None = None
     id: int | None = None
 
 
-class _Entry(msgspec.Struct, gc=False):
-    token: str = ""
-    logprob: float | None = None
-    bytes: list[int] | None = None
-    id: int | None = None
-    top_logprobs: list[_Listed] | None = None
-
-
-_ENTRY_DECODER = msgspec.json.Decoder(_Entry)
+_ENTRY_DECODER = msgspec.json.Decoder(Entry)
+_BYTES_DECODER = msgspec.json.Decoder(BytesEntry)
+_NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def read_tokens(
-    logprobs: Logprobs, *, asked: int | None, room: int, notes: dict[str, None]
+    logprobs: AnyLogprobs, *, asked: int | None, room: int, notes: dict[str, None]
 ) -> tuple[list[Token], int]:
     """Read at most `room` tokens of one piece and say how many the server gave.
 
     `asked` is the number of alternatives that the request asked for, None if it is not known.
     """
-    if logprobs.content is not None:
-        entries = logprobs.content
+    entries = logprobs.content
+    if entries is not None:
         return [read_entry(entry, asked=asked, notes=notes) for entry in entries[:room]], len(entries)
-    if logprobs.tokens is not None:
+    if isinstance(logprobs, Logprobs) and logprobs.tokens is not None:
         return _read_legacy(logprobs, asked=asked, room=room, notes=notes), len(logprobs.tokens)
     return [], 0
 
 
-def read_entry(entry: msgspec.Raw | bytes, *, asked: int | None, notes: dict[str, None]) -> Token:
+def read_entry(
+    entry: Entry | BytesEntry | msgspec.Raw | bytes, *, asked: int | None, notes: dict[str, None]
+) -> Token:
     """Read one entry of the chat shape, which llama.cpp's `completion_probabilities` has too."""
-    try:
-        decoded = _ENTRY_DECODER.decode(entry)
-    except (msgspec.MsgspecError, ValueError):
-        decoded = _lenient_entry(bytes(entry), notes)
-    raw = _raw(decoded.bytes, notes)
-    alternatives, is_sorted = _alternatives(decoded.top_logprobs or [], notes)
-    if decoded.id is not None and raw is not None and _is_merged(decoded.id, raw, alternatives):
-        # llama.cpp gives a character made of several tokens one entry: the bytes of all, but the id, the
-        # logprob and the list of the last. Compared by id it could pass for another character.
-        notes["tokens_merged"] = None
-        return Token(decoded.token, None, raw)
-    return _token(decoded.token, decoded.logprob, raw, decoded.id, alternatives, is_sorted, asked, notes)
+    if isinstance(entry, (msgspec.Raw, bytes)):
+        data = bytes(entry)
+        try:
+            entry = (_BYTES_DECODER if needs_bytes(data) else _ENTRY_DECODER).decode(data)
+        except _NOT_SOUND:
+            return _read_leniently(data, asked, notes)
+    head = Head(entry.token, entry.logprob, raw_bytes(entry.bytes, notes), entry.id)
+    return make_token(head, entry.top_logprobs or (), asked, notes)
 
 
-def _token(
-    text: str,
-    logprob: float | None,
-    raw: bytes | None,
-    token_id: int | None,
-    alternatives: list[Alternative],
-    is_sorted: bool,
+def make_token(
+    head: Head,
+    top: tuple[Alternative, ...] | list[Listed] | tuple[()],
     asked: int | None,
     notes: dict[str, None],
 ) -> Token:
-    if not is_sorted:
-        alternatives.sort(key=lambda item: item.logprob, reverse=True)
-    ranked = len(alternatives)
-    if ranked > 1 and (not is_sorted or asked is None or ranked > asked):
-        last = alternatives[-1]
-        chosen_is_last = last.id == token_id if token_id is not None else last.text == text
-        if chosen_is_last:
+    """Put a token and its list together: sorted, each token once, the appended one told apart."""
+    text, logprob, raw, token_id = head
+    if text.startswith(AS_ID):
+        token_id = _id_of(text)
+        raw = None
+        notes["tokens_as_ids"] = None
+    kept = checked(top) if isinstance(top, tuple) else None
+    is_sorted = kept is not None or falls(top)
+    if kept is None:
+        kept = repaired(top, notes)
+    ranked = len(kept)
+    if asked and ranked > asked + 1:
+        notes["alternatives_over_asked"] = None
+    logprob = _chosen(logprob, notes)
+    if not ranked:
+        if logprob is None and head.logprob is None:
+            notes["logprob_null"] = None
+        return Token(text, logprob, raw, token_id)
+    place = _place(kept, text, raw, token_id)
+    if place is not None:
+        own = kept[place]
+        if token_id is not None and raw is not None and own.raw is not None and raw != own.raw:
+            # llama.cpp gives a character made of several tokens one entry: the bytes of all, but the id, the
+            # logprob and the list of the last. Compared by id it could pass for another character.
+            notes["tokens_merged"] = None
+            return Token(text, None, raw)
+        if logprob is None:
+            if head.logprob is None and own.logprob > -math.inf:
+                logprob = own.logprob
+                notes["logprob_from_list"] = None
+        elif abs(logprob - own.logprob) > DIFFERENCE_NATS:
+            notes["logprob_differs"] = None
+            logprob = None
+        if place == ranked - 1 and place and (asked is None or ranked > asked or not is_sorted):
             # Listed because it was sampled, not because it is the next most likely: vLLM puts it first,
             # others append it.
             ranked -= 1
-    return Token(text, _chosen(logprob, notes), raw, token_id, tuple(alternatives), ranked)
+    elif logprob is None and head.logprob is None:
+        notes["logprob_null"] = None
+    return Token(text, logprob, raw, token_id, kept, ranked)
+
+
+def raw_bytes(values: Iterable[int] | None, notes: dict[str, None]) -> bytes | None:
+    """Return a token's bytes, None where the server gave none or none that are bytes."""
+    if values is None:
+        return None
+    try:
+        return bytes(values)
+    except (ValueError, TypeError):
+        notes["bytes_invalid"] = None
+        return None
+
+
+def clean_name(text: str, notes: dict[str, None]) -> str:
+    """Return a token's text as it can be written in UTF-8."""
+    return text if text.isascii() else clean_text(text, notes)
+
+
+def _place(top: tuple[Alternative, ...], text: str, raw: bytes | None, token_id: int | None) -> int | None:
+    """Return where the generated token stands in its list."""
+    for place, item in enumerate(top):
+        if token_id is not None and item.id is not None:
+            is_same = item.id == token_id
+        elif raw is not None and item.raw is not None:
+            is_same = item.raw == raw
+        else:
+            is_same = item.text == text
+        if is_same:
+            return place
+    return None
 
 
 def _chosen(logprob: float | None, notes: dict[str, None]) -> float | None:
     if logprob is None:
-        notes["logprob_null"] = None
-    elif logprob != logprob:
+        return None
+    if logprob != logprob:
         notes["logprob_nan"] = None
-    elif logprob <= IMPOSSIBLE:
+    elif logprob <= IMPOSSIBLE and (logprob <= SENTINEL or logprob == int(logprob)):
         notes["logprob_impossible"] = None
     elif logprob > ROUNDING:
         notes["logprob_positive"] = None
@@ -111,32 +162,43 @@ def _chosen(logprob: float | None, notes: dict[str, None]) -> float | None:
     return None
 
 
-def _alternatives(listed: list[_Listed], notes: dict[str, None]) -> tuple[list[Alternative], bool]:
-    """Read a list and say whether it falls; an untrustworthy one comes back empty."""
-    result: list[Alternative] = []
-    previous, is_sorted = 1.0, True
-    for item in listed:
-        logprob = item.logprob
-        if logprob is None or logprob <= IMPOSSIBLE:
-            logprob = _MINUS_INFINITY
-        elif not logprob <= 0.0:
-            if logprob != logprob or logprob > ROUNDING:
-                notes["alternatives_nan" if logprob != logprob else "alternatives_positive"] = None
-                return [], True
-            logprob = 0.0
-        if logprob > previous:
-            is_sorted = False
-        previous = logprob
-        raw = None if item.bytes is None else _raw(item.bytes, notes)
-        result.append(Alternative(item.token, logprob, raw, item.id))
-    return result, is_sorted
+def _id_of(text: str) -> int | None:
+    """Return the id where vLLM writes tokens as `token_id:123`."""
+    if not text.startswith(AS_ID):
+        return None
+    number = as_int(text[len(AS_ID) :])
+    return number if number is not None and 0 <= number < 2**31 else None
 
 
-def _is_merged(token_id: int, raw: bytes, alternatives: list[Alternative]) -> bool:
-    for item in alternatives:
-        if item.id == token_id:
-            return item.raw is not None and item.raw != raw
-    return False
+def _read_leniently(data: bytes, asked: int | None, notes: dict[str, None]) -> Token:
+    try:
+        value = loads(data, notes)
+    except DeadLetterError:
+        value = None
+    if not isinstance(value, dict):
+        notes["odd_logprobs"] = None
+        value = {}
+    top = value.get("top_logprobs")
+    head = lenient_listed(value, notes)
+    return make_token(
+        Head(head.token, head.logprob, raw_bytes(head.bytes, notes), head.id),
+        [lenient_listed(item, notes) for item in top if isinstance(item, dict)]
+        if isinstance(top, list)
+        else [],
+        asked,
+        notes,
+    )
+
+
+def lenient_listed(value: dict[str, Any], notes: dict[str, None]) -> Listed:
+    """Take what can be used of a decoded entry."""
+    token, raw, number = value.get("token"), value.get("bytes"), as_int(value.get("id"))
+    return Listed(
+        clean_name(token, notes) if isinstance(token, str) else "",
+        as_float(value.get("logprob")),
+        raw if isinstance(raw, list) and all(isinstance(byte, int) for byte in raw) else None,
+        number if number is not None and 0 <= number < 2**31 else None,
+    )
 
 
 def _read_legacy(logprobs: Logprobs, *, asked: int | None, room: int, notes: dict[str, None]) -> list[Token]:
@@ -148,64 +210,30 @@ def _read_legacy(logprobs: Logprobs, *, asked: int | None, room: int, notes: dic
         notes["logprobs_uneven"] = None
     tokens = []
     for index, text in enumerate(texts[:room]):
-        top = tops[index] if index < len(tops) else None
-        listed = [
-            _Listed(_name(key, notes), number, None, _token_id(key)) for key, number in (top or {}).items()
-        ]
-        alternatives, is_sorted = _alternatives(listed, notes)
+        listed = _legacy_list(tops[index], notes) if index < len(tops) else []
         number = given[index] if index < len(given) else None
-        name = text or ""
-        tokens.append(
-            _token(_name(name, notes), number, None, _token_id(name), alternatives, is_sorted, asked, notes)
-        )
+        name = clean_name(text or "", notes)
+        tokens.append(make_token(Head(name, number, None, _id_of(name)), listed, asked, notes))
     return tokens
 
 
-def _name(text: str, notes: dict[str, None]) -> str:
-    return text if text.isascii() else clean_text(text, notes)
-
-
-def _token_id(text: str) -> int | None:
-    """Return the id where vLLM writes tokens as `token_id:123` (`return_tokens_as_token_ids`)."""
-    return as_int(text[9:]) if text.startswith("token_id:") else None
-
-
-def _raw(values: list[int] | None, notes: dict[str, None]) -> bytes | None:
-    if values is None:
-        return None
+def _legacy_list(top: msgspec.Raw, notes: dict[str, None]) -> list[Listed]:
+    data = bytes(top)
+    if data == b"null":
+        return []
     try:
-        return bytes(values)
-    except (ValueError, TypeError):
-        notes["bytes_invalid"] = None
-        return None
-
-
-def _lenient_entry(entry: bytes, notes: dict[str, None]) -> _Entry:
-    try:
-        value = loads(entry, notes)
-    except DeadLetterError:
-        value = None
-    if not isinstance(value, dict):
+        # Pairs, since different tokens may have the same text: an object would keep only the last.
+        pairs = json.loads(data, object_pairs_hook=list)
+    except (ValueError, RecursionError):
+        pairs = None
+    if not isinstance(pairs, list):
         notes["odd_logprobs"] = None
-        return _Entry()
-    top = value.get("top_logprobs")
-    head = _lenient_listed(value, notes)
-    return _Entry(
-        head.token,
-        head.logprob,
-        head.bytes,
-        head.id,
-        [_lenient_listed(item, notes) for item in top if isinstance(item, dict)]
-        if isinstance(top, list)
-        else None,
-    )
-
-
-def _lenient_listed(value: dict[str, Any], notes: dict[str, None]) -> _Listed:
-    token, raw = value.get("token"), value.get("bytes")
-    return _Listed(
-        _name(token, notes) if isinstance(token, str) else "",
-        as_float(value.get("logprob")),
-        raw if isinstance(raw, list) and all(isinstance(byte, int) for byte in raw) else None,
-        as_int(value.get("id")),
-    )
+        return []
+    listed = []
+    for pair in pairs:
+        if isinstance(pair, tuple):
+            name = clean_name(pair[0], notes)
+            listed.append(Listed(name, as_float(pair[1]), None, _id_of(name)))
+        elif isinstance(pair, list):  # an object within a list: one entry of the chat shape
+            listed.append(lenient_listed(dict(item for item in pair if isinstance(item, tuple)), notes))
+    return listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -10,19 +11,33 @@ MAX_LOGPROB_TOKENS = 2048
 """Logprobs are kept for this many tokens (1.85 KB a token at top-20); the text is kept whole."""
 
 
-class Alternative(msgspec.Struct, frozen=True):
+TokenId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""No vocabulary is larger; what lies outside is no id."""
+
+
+# Decoded straight from an answer, hence the names on the wire. No reference cycle can pass through it, so
+# the garbage collector need not look at the thousands that an answer holds.
+class Alternative(msgspec.Struct, frozen=True, gc=False, rename={"text": "token", "raw": "(raw)"}):
     """One entry of a server's list for a position.
 
-    `logprob` is natural; `-inf` means impossible, however the server wrote it (null, -9999, ...).
+    `logprob` is natural; `-inf` means impossible, however the server wrote it (null, -9999, ...). `raw` is
+    left None where the id is known and the text holds no U+FFFD: the bytes are then the text's.
     """
 
     text: str
     logprob: float
     raw: bytes | None = None
-    id: int | None = None
+    id: TokenId | None = None
+
+    @property
+    def known_bytes(self) -> bytes | None:
+        """The token's bytes, None where neither the server nor its text tells them."""
+        if self.raw is None and self.id is not None and self.text and "\ufffd" not in self.text:
+            return self.text.encode()
+        return self.raw
 
 
-class Token(msgspec.Struct, frozen=True):
+class Token(msgspec.Struct, frozen=True, gc=False):
     """One generated token with its list of alternatives.
 
     `top` is in the server's order and may hold the sampled token as an appended entry beyond
@@ -88,7 +103,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     reported_model: str | None = None
     notes: tuple[str, ...] = ()
-    """Bookkeeping that the reader repaired or could not trust, as short codes."""
+    """What the reader repaired or could not trust, as codes of `ingest.notes.NOTES`."""
     has_done: bool = True
     """False where a stream ended without its end mark."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+STRAY = "{"
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -23,9 +25,14 @@ class SseParser:
 
     `id:` and `retry:` lines are read and ignored: they serve reconnection, and an answer that broke off
     is never resumed.
+
+    `keeps_strays`: give also what the standard ignores and what is all that a client learns of a failure: a
+    line `error: ...`, as llama.cpp once wrote it, as an event `error`, and a line that begins with a brace
+    instead of a field's name as an event STRAY.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_strays: bool = False) -> None:
+        self._keeps_strays = keeps_strays
         self._start: bytes | None = b""
         """Up to two first bytes that may be part of a byte order mark; None once that is settled."""
         self._partial: list[bytes] = []
@@ -93,3 +100,7 @@ class SseParser:
             self._data.append(value)
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
+        elif self._keeps_strays and name == b"error":
+            events.append(SseEvent(value, "error"))
+        elif self._keeps_strays and line.startswith(b"{"):
+            events.append(SseEvent(line, STRAY))

@@ -216,7 +216,7 @@ def test_non_standard_json() -> None:
     )
     seen = read_answer(body)
     assert seen.text == "a\ufffdb \ufffd"
-    assert seen.notes == ("invalid_utf8", "logprob_nan", "lone_surrogate")
+    assert seen.notes == ("invalid_utf8", "logprob_nan", "lone_surrogate", "bytes_from_text")
     assert [item.logprob for item in seen.tokens[0].top] == [-0.25, float("-inf")]
 
 
@@ -234,4 +234,4 @@ def test_logprobs_beyond_the_limit_are_dropped_and_the_text_kept() -> None:
     for seen in (streamed, whole):
         assert len(seen.text) == count
         assert len(seen.tokens) == MAX_LOGPROB_TOKENS
-        assert seen.notes == ("logprobs_truncated",)
+        assert seen.notes == ("logprobs_truncated", "bytes_from_text")

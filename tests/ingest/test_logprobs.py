@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
 from ingest.logprobs import read_entry, read_tokens
@@ -100,7 +101,7 @@ def test_legacy_shape() -> None:
         Logprobs(
             tokens=[" base", "token_id:42"],
             token_logprobs=[-1.6, None],
-            top_logprobs=[{" area": -0.4, " base": -1.6}, None],
+            top_logprobs=[msgspec.Raw(b'{" area": -0.4, " base": -1.6}'), msgspec.Raw(b"null")],
         ),
         asked=2,
         room=10,
@@ -111,7 +112,7 @@ def test_legacy_shape() -> None:
         " base", -1.6, top=(Alternative(" area", -0.4), Alternative(" base", -1.6)), ranked=2
     )
     assert (tokens[1].id, tokens[1].logprob, tokens[1].top) == (42, None, ())
-    assert list(notes) == ["logprob_null"]
+    assert list(notes) == ["tokens_as_ids", "logprob_null"]
 
 
 def test_legacy_lists_of_different_length() -> None:

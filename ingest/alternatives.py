@@ -1,0 +1,123 @@
+"""One position's list of alternatives: falling, each token once, impossible ones as -inf."""
+
+from __future__ import annotations
+
+import math
+
+from ingest.observation import Alternative
+from ingest.wire import Listed
+
+IMPOSSIBLE = -100.0
+"""At or below this a round number is a sentinel for probability 0: mlx clips at -100, others write -1000,
+-9999 (vLLM), -3.4e38 (SGLang). A measured logprob that far down is never a whole number."""
+
+SENTINEL = -9999.0
+"""At or below this every number is one."""
+
+ROUNDING = 1e-3
+"""A logprob may exceed 0 by this much through rounding; more means that it is no log-probability."""
+
+MOST_LISTED = 500_000
+"""No vocabulary is larger."""
+
+_SURE = IMPOSSIBLE + 0.5
+
+
+def checked(top: tuple[Alternative, ...]) -> tuple[Alternative, ...] | None:
+    """Return a list that needs no repair as it is, None where `repaired` must look at it."""
+    if not top:
+        return top
+    values = [item.logprob for item in top]
+    if (
+        values[0] <= 0.0
+        and values[-1] > _SURE
+        and values == sorted(values, reverse=True)
+        and len({item.text for item in top}) == len(top)
+    ):
+        return top
+    return None
+
+
+def falls(top: tuple[Alternative, ...] | list[Listed]) -> bool:
+    """Whether a list is in falling order as the server wrote it."""
+    values = [-math.inf if item.logprob is None else item.logprob for item in top]
+    return all(a >= b for a, b in zip(values, values[1:], strict=False))
+
+
+def repaired(
+    listed: tuple[Alternative, ...] | list[Listed], notes: dict[str, None]
+) -> tuple[Alternative, ...]:
+    """Return a list sorted, each token once, impossible ones as -inf; empty if it cannot be trusted."""
+    if len(listed) > MOST_LISTED:
+        listed = listed[:MOST_LISTED]
+    result: list[Alternative] = []
+    for item in listed:
+        logprob = _logprob(item.logprob, notes)
+        if logprob is None:
+            return ()
+        if isinstance(item, Alternative):
+            result.append(Alternative(item.text, logprob, item.raw, item.id))
+            continue
+        result.append(Alternative(item.token, logprob, _raw(item, notes), item.id))
+    result.sort(key=_falling)
+    return _each_once(result, notes)
+
+
+def _logprob(logprob: float | None, notes: dict[str, None]) -> float | None:
+    """Return -inf for every way to say impossible, None for what is no logprob."""
+    if logprob is None:
+        return -math.inf
+    if logprob != logprob:
+        notes["alternatives_nan"] = None
+        return None
+    if logprob > ROUNDING:
+        notes["alternatives_positive"] = None
+        return None
+    if logprob <= SENTINEL:
+        return -math.inf
+    if logprob <= IMPOSSIBLE and logprob == int(logprob):
+        notes["alternatives_floored"] = None
+        return -math.inf
+    return min(logprob, 0.0)
+
+
+def _raw(item: Listed, notes: dict[str, None]) -> bytes | None:
+    if item.bytes is None:
+        return None
+    try:
+        raw = bytes(item.bytes)
+    except ValueError:
+        notes["bytes_invalid"] = None
+        return None
+    if item.id is None and "\ufffd" in item.token and raw == item.token.encode():
+        # The bytes of U+FFFD stand for any byte that is no character by itself.
+        notes["bytes_undecodable"] = None
+        return None
+    return raw
+
+
+def _falling(item: Alternative) -> float:
+    return -item.logprob
+
+
+def _each_once(result: list[Alternative], notes: dict[str, None]) -> tuple[Alternative, ...]:
+    seen: dict[object, float] = {}
+    kept: list[Alternative] = []
+    for item in result:
+        key: object = item.id if item.id is not None else item.raw
+        if key is None:
+            # By text alone, a token is the same only if the text tells the bytes.
+            key = item.text if item.text and "\ufffd" not in item.text else None
+        if key is None:
+            kept.append(item)
+            continue
+        if key in seen:
+            known = seen[key]
+            if known != item.logprob and abs(known - item.logprob) > ROUNDING:
+                notes["alternatives_conflict"] = None
+                return ()
+            notes["alternatives_repeated"] = None
+            continue
+        seen[key] = item.logprob
+        kept.append(item)
+    return tuple(kept)

@@ -1,0 +1,117 @@
+"""One answer, object by object, whatever its dialect. Nothing in an answer raises an error here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ingest.answer_parts import Assembler
+from ingest.dialects import Dialect, dialect_of
+from ingest.errors import DeadLetterError
+from ingest.fields import fields_of
+from ingest.http_errors import message_in, words_of
+from ingest.observation import Failure, FailureKind, Observation
+from ingest.tolerant_json import loads, loads_joined, quote_literals
+from ingest.wire import AnyChunk, decode_fast
+from ingest.wire_lenient import encoded, lenient_chunk
+
+_ERROR_KEYS = ("error", "errors", "detail", "message", "msg")
+
+
+class AnswerReader:
+    """Takes the JSON texts of one answer in order and makes the observation of them."""
+
+    def __init__(self, *, asked: int | None) -> None:
+        self.assembler = Assembler(asked=asked)
+        self.failure: Failure | None = None
+        self._dialect: Dialect | None = None
+
+    def take(self, data: bytes, *, is_error: bool = False) -> bool:
+        """Read one JSON text: a whole answer, or one event. Returns whether it is a JSON object or list.
+
+        `is_error`: the server marks it as an error whatever it looks like.
+        """
+        if is_error:
+            self._fail(message_in(data))
+            return True
+        if self._dialect is not None:
+            return self._take_fields(data)
+        chunk = decode_fast(data)
+        if chunk is None and (b"NaN" in data or b"Infinity" in data):
+            chunk = decode_fast(quote_literals(data))
+            if chunk is not None:
+                self.assembler.note("json_literals")
+        if chunk is not None and self._take_chunk(chunk):
+            return True
+        if chunk is None:
+            try:
+                value = loads(data, self.assembler.notes)
+            except DeadLetterError:
+                return self._take_joined(data)
+            return self._take_value(value)
+        return self._take_fields(data)
+
+    def observation(self, failure: Failure | None, *, has_done: bool) -> Observation:
+        """Return what came together. A failure that the server reported goes before `failure`."""
+        return self.assembler.observation(
+            failure=self.failure or self.assembler.failure or failure, has_done=has_done
+        )
+
+    def _take_chunk(self, chunk: AnyChunk) -> bool:
+        """Take an OpenAI chunk; False if it is none."""
+        if chunk.error or chunk.object == "error":
+            self._fail(words_of(chunk.error or chunk.message, "no message"))
+            return True
+        if chunk.choices is None and chunk.usage is None:
+            return False
+        if chunk.choices is None and not self.assembler.has_choices:
+            return False
+        self.assembler.add(chunk)
+        return True
+
+    def _take_value(self, value: Any) -> bool:
+        if isinstance(value, list):
+            objects = [item for item in value if isinstance(item, dict)]
+            for item in objects:
+                self._take_value(item)
+            return bool(objects)
+        if not isinstance(value, dict):
+            return False
+        if self._dialect is None and self._take_chunk(lenient_chunk(value, {})):
+            # Once more for the notes, which an object of another dialect must not leave.
+            lenient_chunk(value, self.assembler.notes)
+            return True
+        return self._take_fields(bytes(encoded(value)))
+
+    def _take_joined(self, data: bytes) -> bool:
+        try:
+            values = loads_joined(data, self.assembler.notes)
+        except DeadLetterError:
+            return False
+        objects = [value for value in values if isinstance(value, dict)]
+        if len(objects) < 2:
+            return False
+        self.assembler.note("json_joined")
+        for value in objects:
+            self._take_value(value)
+        return True
+
+    def _take_fields(self, data: bytes) -> bool:
+        fields = fields_of(quote_literals(data), self.assembler.notes)
+        if fields is None:
+            return False
+        if self._dialect is None:
+            self._dialect = dialect_of(fields)
+        known = self._dialect is not None and type(self._dialect).recognises(fields)
+        if self._dialect is not None and known:
+            self._dialect.add(fields, self.assembler)
+            error = fields.value("error") if "error" in fields else None
+            if error:
+                self._fail(words_of(error, "no message"))
+            return True
+        if any(key in fields and not fields.is_null(key) for key in _ERROR_KEYS):
+            self._fail(message_in(data))
+        return True
+
+    def _fail(self, message: str) -> None:
+        if self.failure is None:
+            self.failure = Failure(FailureKind.ERROR_IN_STREAM, message, 200)
