@@ -18,7 +18,9 @@ from compare.detectors import (
     truncation,
     utf8,
 )
-from compare.detectors.subject import Subject
+from compare.detectors.facts import AnswerFacts, RequestFacts
+from compare.detectors.history import HISTORY_FAULTY, is_history_faulty
+from compare.detectors.subject import Shared, Subject
 from compare.result import Finding
 from ingest.pair import ResponsePair
 from ingest.request import ExpectedStructure
@@ -52,7 +54,36 @@ def detect(subject: Subject, settings: DetectorSettings) -> tuple[Finding, ...]:
 def detect_pair(
     pair: ResponsePair, settings: DetectorSettings, expected: ExpectedStructure | None
 ) -> tuple[Finding, ...]:
-    """Return the findings of both sides, the reference's first, each judged in sight of the other."""
-    reference = Subject(pair.reference, "reference", pair.reference_body, pair.candidate, expected)
-    candidate = Subject(pair.candidate, "candidate", pair.candidate_body, pair.reference, expected)
-    return detect(reference, settings) + detect(candidate, settings)
+    """Return the findings of both sides, the reference's first, each judged in sight of the other.
+
+    Faults of the request are looked for in the request as the client sent it, and said on the candidate.
+    """
+    request = RequestFacts(pair.candidate_body)
+    reference, candidate = AnswerFacts(pair.reference), AnswerFacts(pair.candidate)
+    sides = (
+        Subject(
+            pair.reference,
+            "reference",
+            pair.reference_body,
+            pair.candidate,
+            expected,
+            pair.vocabulary_size,
+            shared=Shared(request, reference, candidate),
+        ),
+        Subject(
+            pair.candidate,
+            "candidate",
+            pair.candidate_body,
+            pair.reference,
+            expected,
+            pair.vocabulary_size,
+            pair.mirrored.body,
+            Shared(request, candidate, reference),
+        ),
+    )
+    return tuple(finding for side in sides for finding in detect(side, settings))
+
+
+def tags_of(pair: ResponsePair, settings: DetectorSettings) -> tuple[str, ...]:
+    """Return what is known of the pair's request before any answer: `history_faulty`."""
+    return (HISTORY_FAULTY,) if is_history_faulty(pair.mirrored.body, settings) else ()

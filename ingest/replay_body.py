@@ -22,6 +22,22 @@ REMOVED_WHEN_GREEDY = (
 )
 """What widens or cuts the choice of a token. Penalties stay: they are part of what the client asked for."""
 
+MASK_KEYS = (
+    "structured_outputs",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "grammar",
+    "json_schema",
+    "regex",
+    "ebnf",
+    "structural_tag",
+    "format",
+    "allowed_token_ids",
+)
+"""What masks tokens, by engine: vLLM's, llama.cpp's, SGLang's, Ollama's `format`."""
+
 LEGACY_PATH_END = "/completions"
 LEGACY_DEFAULT_MAX_TOKENS = 16
 """What the completions API generates where `max_tokens` is not set."""
@@ -99,19 +115,12 @@ def is_constrained(body: dict[str, Any]) -> bool:
     choice = body.get("tool_choice")
     if choice == "required" or isinstance(choice, dict):
         return True
+    # SGLang's own API and SDKs carry the engine's parameters one level down.
+    nested = [body.get(key) for key in ("sampling_params", "extra_body", "parameters")]
     return any(
-        body.get(key) not in (None, "", {}, [])
-        for key in (
-            "structured_outputs",
-            "guided_json",
-            "guided_regex",
-            "guided_choice",
-            "guided_grammar",
-            "grammar",
-            "json_schema",
-            "regex",
-            "ebnf",
-        )
+        source.get(key) not in (None, "", {}, [])
+        for source in (body, *(inner for inner in nested if isinstance(inner, dict)))
+        for key in MASK_KEYS
     )
 
 

@@ -122,18 +122,54 @@ class DetectorSettings(Struct, frozen=True, forbid_unknown_fields=True):
     closed_loop_min_repeats: PositiveInt = 6
     closed_loop_min_characters: PositiveInt = 200
     counting_loop_min_repeats: PositiveInt = 6
+    counting_loop_min_characters: PositiveInt = 120
+    few_lines_window: PositiveInt = 16
+    few_lines_distinct_share: Fraction = 0.25
     drawing_min_characters: PositiveInt = 40
     stutter_min_words: PositiveInt = 3
     non_finite_share: Fraction = 0.5
     missing_mass: Fraction = 0.02
     flat_entropy_nats: Positive = 9.0
     flat_run_tokens: PositiveInt = 8
+    flat_share: Fraction = 0.8
+    collapse_entropy_nats: Positive = 0.05
+    collapse_run_tokens: PositiveInt = 32
+    collapse_distinct_share: Fraction = 0.25
+    collapse_excess_nats: Positive = 0.5
+    slide_window_tokens: PositiveInt = 32
+    slide_drop_nats: Positive = 2.5
+    slide_mean_logprob: Annotated[float, Meta(lt=0.0)] = -3.5
     greedy_mean_logprob: Annotated[float, Meta(lt=0.0)] = -8.0
+    prefix_gap_nats: Positive = 4.0
+    prefix_gap_tokens: PositiveInt = 4
     fill_min_characters: PositiveInt = 24
     identifier_min_characters: PositiveInt = 120
     noise_min_scripts: PositiveInt = 4
     function_word_share: Fraction = 0.65
+    salad_min_words: PositiveInt = 12
+    salad_min_distinct_share: Fraction = 0.25
+    salad_max_function_share: Fraction = 0.1
+    salad_max_overlap: Fraction = 0.1
+    few_words_window: PositiveInt = 48
+    few_words_distinct_share: Fraction = 0.4
+    odd_words_min: PositiveInt = 5
+    odd_words_share: Fraction = 0.3
+    lost_spaces_min_characters: PositiveInt = 40
+    block_share: Fraction = 0.5
+    replacement_share: Fraction = 0.3
+    punctuation_share: Fraction = 0.5
+    punctuation_max_characters: PositiveInt = 20_000
     language_min_letters: PositiveInt = 12
+    language_slip_letters: PositiveInt = 2
+    bias_limit: Positive = 100.0
+    bias_max_entries: PositiveInt = 512
+    least_temperature: Positive = 0.01
+    seed_hex_digits: PositiveInt = 4
+    seed_min_repeats: PositiveInt = 16
+    prompt_cut_share: Fraction = 0.9
+    prompt_cut_min_tokens: PositiveInt = 32
+    prompt_cut_characters_a_token: Positive = 12.0
+    prompt_cut_min_characters: PositiveInt = 4_000
 
 
 class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import re
-
 from compare.detectors.subject import Subject
 
-# Words of requests whose right answer repeats itself. They silence only what is closed or what the
-# other side shows too, never a loop that the candidate alone runs into its limit.
-_ASKS = re.compile(
-    r"\b(?:repeat\w*|zeros?|zeroes|grid|matrix|refrain|chorus|song|lyrics|poem|mantra|base64|hex|padding|pad"
-    r"|fill\w*|ascii|banner|echo|verbatim|copy|separator|divider|pattern|placeholder|dummy"
-    r"|\d+\s*(?:x|times)\s*\d*)\b|重复|复制|填充|次",
-    re.IGNORECASE,
-)
-_QUOTED_COPIES = 3
+_QUOTED_COPIES = 2
+_QUOTED_CHARACTERS = 12
 
 
 def is_asked_for(subject: Subject, unit: str) -> bool:
-    """Whether the prompt names repetition, or itself holds `unit` three times in a row."""
-    return holds_loop(subject.prompt, unit) or _ASKS.search(subject.prompt) is not None
+    """Whether the prompt names repetition, or itself holds `unit` several times in a row."""
+    return holds_loop(subject.prompt, unit) or subject.request.asks_repetition
 
 
 def other_side_repeats(subject: Subject, unit: str) -> bool:
     """Whether the other side's answer holds the same loop, at whatever rotation of its unit."""
-    other = subject.other
-    if other is None:
-        return False
-    texts = [other.text, other.reasoning, *(call.arguments for call in other.tool_calls)]
-    return any(holds_loop(text, unit) for text in texts)
+    other = subject.other_answer
+    return other is not None and any(holds_loop(part.text, unit) for part in other.parts)
 
 
 def holds_loop(text: str, unit: str) -> bool:
-    """Whether `text` repeats `unit` (or a rotation of it) about three times in a row."""
-    return bool(unit) and unit * (_QUOTED_COPIES - 1) in text and text.count(unit) >= _QUOTED_COPIES - 1
+    """Whether `text` repeats `unit` (or a rotation of it) about three times in a row.
+
+    A short unit must fill twelve characters: two o's in a row are a word.
+    """
+    copies = max(_QUOTED_COPIES, -(-_QUOTED_CHARACTERS // max(len(unit), 1)))
+    return bool(unit) and unit * copies in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from compare.detectors.subject import Subject, shorten
@@ -10,6 +11,16 @@ from ingest.observation import FailureKind
 from ingest.settings import DetectorSettings
 
 _ECHO_MIN_CHARACTERS = 12  # "yes" answered to "yes" is no echo
+_INVISIBLE = re.compile(
+    "[\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]+"
+)
+_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|</?think(?:ing)?>", re.DOTALL)
+_ROLE = re.compile(r"^(?:<\|[a-z_]+\|>|user|assistant|human|question|q|prompt)\s*[:\n>]\s*", re.IGNORECASE)
+_ASKS_ECHO = re.compile(
+    r"\b(?:repeat|echo|verbatim|copy|quote|proofread|correct|spell|grammar|fix|format|rewrite|as is|unchanged"
+    r"|say exactly|respond with exactly|transcribe)\b|重复|复述",
+    re.IGNORECASE,
+)
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
@@ -21,26 +32,27 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if observation.tool_calls:
         return
     text = observation.text
-    if text.strip():
-        yield from _echo(subject)
+    said = _THINKING.sub("", text) if "think" in text else text
+    if _INVISIBLE.sub("", said):
+        yield from _echo(subject, said)
         return
     tokens = observation.completion_tokens or len(observation.tokens)
-    if text:
-        yield subject.finding(
-            Family.EMPTY,
-            "blank",
-            f"the answer is {len(text)} characters of white space",
-            place="text",
-            span=(0, len(text)),
-            measured=float(len(text)),
-        )
-    elif observation.reasoning.strip():
-        is_own_limit = subject.is_limited and subject.reached_limit is not False
+    if observation.reasoning.strip() or (said != text and _INVISIBLE.sub("", text)):
         yield subject.finding(
             Family.EMPTY,
             "thinking_only",
-            "the answer is empty after reasoning" + (" that used up the token limit" if is_own_limit else ""),
-            is_fault=not is_own_limit,
+            "the answer is empty after reasoning"
+            + (" that used up the token limit" if subject.is_own_limit else ""),
+            is_fault=not subject.is_own_limit,
+        )
+    elif text:
+        yield subject.finding(
+            Family.EMPTY,
+            "blank",
+            f"the answer is {len(text)} characters that show nothing",
+            place="text",
+            span=(0, len(text)),
+            measured=float(len(text)),
         )
     elif tokens > 1:
         # One token is the end mark itself.
@@ -61,17 +73,37 @@ def _began(subject: Subject) -> bool:
     return observation.reported_model is not None and not subject.parts
 
 
-def _echo(subject: Subject) -> Iterable[Finding]:
-    text = subject.observation.text
-    asked = subject.last_user_text.strip()
-    if len(asked) < _ECHO_MIN_CHARACTERS or text.strip() != asked:
+def _echo(subject: Subject, said: str) -> Iterable[Finding]:
+    """Find an answer that is a message of the request (or that several times) and no more."""
+    answer = _plain(said)
+    if len(answer) < _ECHO_MIN_CHARACTERS or subject.body.get("echo") or _ASKS_ECHO.search(subject.prompt):
         return
-    if subject.other is not None and subject.other.text.strip() == asked:
-        return  # both sides chose to repeat it: that was the task
+    asked = {
+        _plain(subject.last_user_text),
+        *(_plain(text) for role, text in subject.request.messages if role == "system"),
+    }
+    echoed = next(
+        (text for text in asked if len(text) >= _ECHO_MIN_CHARACTERS and _is_made_of(answer, text)), None
+    )
+    if echoed is None or (subject.other is not None and _plain(subject.other.text) == answer):
+        return  # where both sides repeat it, that was the task
     yield subject.finding(
         Family.EMPTY,
         "echo",
-        f"the answer is the prompt itself: {shorten(asked)}",
+        f"the answer is the prompt itself: {shorten(echoed)}",
         place="text",
-        span=(0, len(text)),
+        span=(0, len(subject.observation.text)),
     )
+
+
+def _is_made_of(answer: str, text: str) -> bool:
+    """Whether the answer is `text` once or several times, the last perhaps cut."""
+    if not answer.startswith(text):
+        return False
+    unit = text + " "
+    copies = len(answer) // len(unit) + 1
+    return (unit * copies)[: len(answer)] == answer
+
+
+def _plain(text: str) -> str:
+    return " ".join(_ROLE.sub("", text.strip()).split()).strip("\"'` ")

@@ -1,4 +1,7 @@
-"""Family `garbage`: tokens that mean nothing, in text, reasoning and tool arguments."""
+"""Family `garbage`: tokens that mean nothing, in text, reasoning and tool arguments.
+
+Here: characters and names. `leaks` looks for what a tokenizer keeps for itself, `word_noise` at words.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +9,28 @@ import re
 from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
-from compare.detectors.repetition import stuttered_words
-from compare.detectors.scripts import scripts_in
-from compare.detectors.subject import Part, Subject, shorten
-from compare.detectors.toolcall import RESERVED
+from compare.detectors.facts import Part
+from compare.detectors.json_diagnosis import is_json
+from compare.detectors.leaks import detect_leaks
+from compare.detectors.scripts import group_of
+from compare.detectors.subject import Subject, shorten
+from compare.detectors.word_noise import detect_words
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
-_LEAK = re.compile("\u2581{2,}|\u2581(?=\\w)|\u0120[a-z]+\u0120[a-z]|\u010a{2}|\u010a\u0120")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
-_FILL = re.compile(r"([^\s\d])\1{7,}")
-_NAME = re.compile(r"(?<!\w)\w{40,}")
-_NAME_MIN_JOINTS = 8
-_WORD = re.compile(r"[^\W\d]{1,64}")
+_FILL = re.compile(r"([^\s\d])\1{15,}")
+_NAME = re.compile(r"\w{40,}")
+_JOINED = re.compile(r"(?<![\w/.])[A-Za-z]+(?:[-.][A-Za-z]+){12,}")
+_HUMP = re.compile(r"[A-Z]?[a-z]{2,}")
+_JOINTS_MIN = 8
 _RULES = frozenset("-=_*~.+|\u2014\u2015") | frozenset(chr(code) for code in range(0x2500, 0x25A0))
-_FUNCTION_WORDS = frozenset(
-    [
-        "the",
-        "of",
-        "to",
-        "and",
-        "a",
-        "in",
-        "is",
-        "it",
-        "that",
-        "for",
-        "on",
-        "with",
-        "as",
-        "at",
-        "by",
-        "an",
-        "be",
-        "this",
-        "are",
-        "was",
-        "or",
-        "from",
-        "not",
-        "but",
-        "of",
-    ]
+_BLOCK = re.compile("[\u2580-\u259f]")
+_BLOCK_KINDS_MIN = 3
+_SIGN = re.compile(
+    "[!-/:-@\\[-`{-~\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u301f\uff01-\uff0f\uff1a-\uff20]"
 )
-_SALAD_MIN_WORDS = 12
-_SALAD_MIN_DISTINCT = 0.25
+_DRAWN = re.compile(r"([^\w\s])\1{2,}")
+_TABLE = re.compile(r"^\s*\|.*\|\s*$", re.MULTILINE)
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
@@ -58,31 +38,14 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if not subject.has_text_to_judge:
         return
     for part in subject.parts:
-        yield from _reserved(subject, part)
-        yield from _fill(subject, part, settings)
-        yield from _pattern(subject, part, _LEAK, "detokenizer_leak", "a detokenizer's mark is in the text")
-        yield from _pattern(
-            subject, part, _CONTROL, "control_characters", "a control character is in the text"
-        )
+        yield from detect_leaks(subject, part, settings)
+        filled = list(_fill(subject, part, settings))
+        yield from filled
         yield from _identifier(subject, part, settings)
-    text = Part("text", subject.observation.text)
-    yield from _mixed_scripts(subject, text, settings)
-    yield from _salad(subject, text, settings)
-
-
-def _reserved(subject: Subject, part: Part) -> Iterable[Finding]:
-    hits = [match for match in RESERVED.finditer(part.text) if match.group() not in subject.prompt]
-    if not hits or _is_quoted(part.text, hits[0].start()):
-        return
-    yield subject.finding(
-        Family.GARBAGE,
-        "reserved_tokens",
-        f"{len(hits)} reserved tokens such as {hits[0].group()} are in the text",
-        place=part.place,
-        span=(hits[0].start(), hits[-1].end()),
-        measured=float(len(hits)),
-        threshold=1.0,
-    )
+        if not filled:
+            yield from _characters(subject, part, settings)
+    yield from _mixed_scripts(subject, settings)
+    yield from detect_words(subject, settings)
 
 
 def _fill(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
@@ -107,26 +70,11 @@ def _fill(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[
         return
 
 
-def _pattern(
-    subject: Subject, part: Part, pattern: re.Pattern[str], code: str, message: str
-) -> Iterable[Finding]:
-    match = pattern.search(part.text)
-    if match is None or match.group() in subject.prompt:
-        return
-    if subject.other is not None and match.group() in subject.other.text:
-        return
-    yield subject.finding(
-        Family.GARBAGE, code, f"{message}: {match.group()!r}", place=part.place, span=match.span()
-    )
-
-
 def _identifier(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
-    """Find one endless name of many words; base64 and hashes have no underscores between words."""
-    for match in _NAME.finditer(part.text):
+    """Find one endless name of many words; base64 and hashes do not fall into words."""
+    for match in (*_NAME.finditer(part.text), *_JOINED.finditer(part.text)):
         name, length = match.group(), match.end() - match.start()
-        if length < settings.identifier_min_characters or name.count("_") < _NAME_MIN_JOINTS:
-            continue
-        if name in subject.prompt:
+        if length < settings.identifier_min_characters or not _is_of_words(name) or name in subject.prompt:
             continue
         yield subject.finding(
             Family.GARBAGE,
@@ -140,51 +88,89 @@ def _identifier(subject: Subject, part: Part, settings: DetectorSettings) -> Ite
         return
 
 
-def _mixed_scripts(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
-    known = scripts_in(subject.prompt)
-    if subject.other is not None:
-        known |= scripts_in(subject.other.text)
-    foreign = scripts_in(part.text) - known
-    if len(foreign | {"LATIN"}) < settings.noise_min_scripts:
+def _is_of_words(name: str) -> bool:
+    joints = max(name.count("_"), name.count("-"), name.count("."))
+    if joints >= _JOINTS_MIN:
+        return True
+    humps = _HUMP.findall(name)
+    # Words cover nearly all of a name, in pieces of about five letters; base64 breaks up into twos.
+    return len(humps) >= _JOINTS_MIN and sum(map(len, humps)) >= max(0.9 * len(name), 4 * len(humps))
+
+
+def _characters(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
+    """Find text that is mostly block elements, replacement characters or signs."""
+    text = part.text
+    visible = len(text) - text.count(" ") - text.count("\n")
+    if visible < settings.fill_min_characters or subject.request.asks_repetition:
+        return
+    if not text.isascii():
+        blocks = _BLOCK.findall(text)
+        # A bar is one sign, or two, and something is said beside it.
+        if len(blocks) > settings.block_share * visible and len(set(blocks)) >= _BLOCK_KINDS_MIN:
+            share = len(blocks) / visible
+            yield _share(subject, part, "block_elements", "block elements", share, settings.block_share)
+        broken = text.count("\ufffd")
+        if broken > settings.replacement_share * visible:
+            share = broken / visible
+            yield _share(
+                subject,
+                part,
+                "replacement_noise",
+                "replacement characters",
+                share,
+                settings.replacement_share,
+            )
+    if part.place == "text" and visible <= settings.punctuation_max_characters:
+        yield from _signs(subject, part, settings)
+
+
+def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
+    """Find signs strewn about: neither drawn in runs, nor code, nor a table, nor what the other side says."""
+    strewn = _DRAWN.sub("", part.text)
+    signs = len(_SIGN.findall(strewn))
+    visible = len(strewn) - strewn.count(" ") - strewn.count("\n")
+    if visible < settings.fill_min_characters or signs <= settings.punctuation_share * visible:
+        return
+    if "```" in part.text or _TABLE.search(part.text) or is_json(part.text):
+        return
+    other = subject.other.text if subject.other is not None else ""
+    if len(_SIGN.findall(other)) > signs / 2:
+        return
+    yield _share(subject, part, "punctuation", "strewn signs", signs / visible, settings.punctuation_share)
+
+
+def _share(subject: Subject, part: Part, code: str, said: str, share: float, threshold: float) -> Finding:
+    return subject.finding(
+        Family.GARBAGE,
+        code,
+        f"{share:.0%} of the visible characters are {said}",
+        place=part.place,
+        span=(0, len(part.text)),
+        measured=share,
+        threshold=threshold,
+    )
+
+
+def _mixed_scripts(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    text = subject.observation.text
+    if text.isascii():
+        return
+    if subject.request.is_about_languages:
+        return
+    known = set(subject.request.letters) | {"LATIN", "GREEK"} | subject.request.named_scripts
+    if subject.other_answer is not None:
+        known |= set(subject.other_answer.letters)
+    known = {script for name in known for script in group_of(name)}
+    foreign = set(subject.answer.letters) - known
+    # Chinese, Japanese and Korean letters count apart: noise has all of them.
+    if len(foreign) + 1 < settings.noise_min_scripts:
         return
     yield subject.finding(
         Family.GARBAGE,
         "mixed_scripts",
         f"scripts that neither prompt nor other side use: {', '.join(sorted(foreign))}",
-        place=part.place,
-        span=(0, len(part.text)),
-        measured=float(len(foreign | {"LATIN"})),
+        place="text",
+        span=(0, len(text)),
+        measured=float(len(foreign) + 1),
         threshold=float(settings.noise_min_scripts),
     )
-
-
-def _salad(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
-    """Find words without a sentence: mostly function words, or unrelated words each stuttered."""
-    stuttered = stuttered_words(part.text, settings)
-    if len(stuttered) >= settings.stutter_min_words and not is_asked_for(subject, stuttered[0]):
-        yield _salad_finding(subject, part, f"unrelated words are each repeated: {', '.join(stuttered[:5])}")
-        return
-    if subject.other is None or subject.is_finished:
-        return
-    share = _function_share(part.text)
-    other = _function_share(subject.other.text)
-    if share >= settings.function_word_share and other < share - 0.2:
-        yield _salad_finding(subject, part, f"{share:.0%} of the words are function words")
-
-
-def _salad_finding(subject: Subject, part: Part, message: str) -> Finding:
-    return subject.finding(Family.GARBAGE, "word_salad", message, place=part.place, span=(0, len(part.text)))
-
-
-def _function_share(text: str) -> float:
-    """Share of English function words; 0.0 for a few words, or for a loop, which is another family's."""
-    words = [word.lower() for word in _WORD.findall(text)]
-    if len(words) < _SALAD_MIN_WORDS or len(set(words)) < _SALAD_MIN_DISTINCT * len(words):
-        return 0.0
-    return sum(word in _FUNCTION_WORDS for word in words) / len(words)
-
-
-def _is_quoted(text: str, start: int) -> bool:
-    """Whether a token stands in a code span: then it is being talked about."""
-    before = text[max(0, start - 200) : start]
-    return before.rpartition("\n")[2].count("`") % 2 == 1

@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-import jsonschema_rs
 import msgspec
 
+from compare.detectors.json_mends import MENDS, blank_strings
 from compare.detectors.nesting import Nesting, nesting
 
 MAX_DEPTH = 200
 """Deeper texts are not parsed: decoders recurse."""
-_MAX_VIOLATIONS = 3
-# Takes an unclosed string to the end: retrying at each quote in it would be quadratic.
-_STRING = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)', re.DOTALL)
-_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-_PYTHON = re.compile(r"\b(?:True|False|None)\b|(?<=[\[{,:\s])'")
-_CONTROL = re.compile(r"[\x00-\x1f]")
 _OPENING = re.compile(r"[\[{]")
 _NON_FINITE = re.compile(r"(?<![\w\"])-?(?:NaN|Infinity)\b")
-_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ONLY_CLOSING = re.compile(r"[\s\]})`;]*")
+_CLOSERS = {"{": "}", "[": "]"}
 
 
 class Diagnosis(NamedTuple):
-    """`code` is empty where the text is strict JSON. `has_value` says whether `value` could be told."""
+    """`code` is empty where the text is strict JSON. `has_value` says whether `value` could be told.
+
+    `repair` says in words what makes it JSON, and is empty where nothing small does.
+    """
 
     code: str
     message: str
     value: Any
     has_value: bool
     position: int
+    repair: str = ""
+
+    @property
+    def said(self) -> str:
+        """The message with whether it is repairable."""
+        return f"{self.message} ({'repairable: ' + self.repair if self.repair else 'not repairable'})"
+
+
+def is_json(text: str) -> bool:
+    """Whether the text is one strict JSON value (up to the depth that is parsed)."""
+    return diagnose(text).code == ""
 
 
 def diagnose(text: str) -> Diagnosis:
     """Decode `text`, or name the one thing that keeps it from being JSON.
 
-    Codes: `cut`, `fenced`, `trailing_comma`, `python_literals`, `concatenated`, `prose_around`,
-    `control_character`, `non_finite_number`, `too_deep`, `not_json`. Linear in the length.
+    Codes: `cut`, `fenced`, `concatenated`, `extra_closing`, `prose_around`, those of `MENDS`,
+    `non_finite_number`, `too_deep`, `not_json`. Linear in the length.
     """
     stripped = text.strip().removeprefix("\ufeff")
     shift = text.find(stripped[:1]) if stripped else 0
@@ -66,11 +74,17 @@ def _fenced(text: str, _: Nesting) -> Diagnosis | None:
         return None
     head, _newline, rest = text.partition("\n")
     end = rest.rfind("```")
-    inner = rest[:end] if end != -1 else rest
+    inner = (rest[:end] if end != -1 else rest).strip()
+    if len(head) >= 20 or not inner or inner.startswith("```"):
+        return None
     value, error = _decode(inner)
-    if error is None and len(head) < 20:
-        return Diagnosis("fenced", "the JSON stands in a Markdown fence", value, True, 0)
-    return None
+    if error is None:
+        message = "the JSON stands in a Markdown fence"
+        return Diagnosis("fenced", message, value, True, 0, "take the fence away")
+    found = diagnose(inner)
+    if found.code in ("not_json", "prose_around"):
+        return None
+    return found._replace(message=f"in a Markdown fence, {found.message}", position=len(head) + 1)
 
 
 def _cut(text: str, state: Nesting) -> Diagnosis | None:
@@ -80,7 +94,9 @@ def _cut(text: str, state: Nesting) -> Diagnosis | None:
     if error is None or "truncated" not in error:
         return None  # it went wrong before its end
     still = "a string" if state.is_in_string else repr(state.open[-8:])
-    return Diagnosis("cut", f"the JSON ends with {still} still open", None, False, len(text))
+    closing = ('"' if state.is_in_string else "") + "".join(_CLOSERS[mark] for mark in reversed(state.open))
+    repair = f"append {closing[:12]!r}" if _decode(text + closing)[1] is None else ""
+    return Diagnosis("cut", f"the JSON ends with {still} still open", None, False, len(text), repair)
 
 
 def _concatenated(text: str, state: Nesting) -> Diagnosis | None:
@@ -90,33 +106,42 @@ def _concatenated(text: str, state: Nesting) -> Diagnosis | None:
     rest = text[state.first_end :].lstrip(" \t\r\n,;")
     if error is not None or not rest:
         return None
+    end, first = state.first_end, "take the first value"
     if rest[0] in "{[":
-        return Diagnosis(
-            "concatenated", "several JSON values follow one another", value, True, state.first_end
-        )
-    return Diagnosis("prose_around", "text follows the JSON", value, True, state.first_end)
+        return Diagnosis("concatenated", "several JSON values follow one another", value, True, end, first)
+    if _ONLY_CLOSING.fullmatch(rest):
+        return Diagnosis("extra_closing", "more brackets are closed than opened", value, True, end, first)
+    return Diagnosis("prose_around", "text follows the JSON", value, True, end, first)
 
 
 def _mended(text: str, _: Nesting) -> Diagnosis | None:
-    """Try the small repairs, each alone."""
+    """Try the small repairs, each on top of the ones before, until the text is JSON."""
     if not text or text[0] not in "{[":
         return None
-    if match := _first_control(text):
-        escaped = _STRING.sub(lambda found: _CONTROL.sub(_escape, found.group()), text)
-        value, error = _decode(escaped)
-        if error is None:
-            return Diagnosis("control_character", "a raw control character in a string", value, True, match)
-    if (comma := _TRAILING_COMMA.search(_blank_strings(text))) is not None:
-        value, error = _decode(_without_trailing_commas(text))
-        if error is None:
-            return Diagnosis("trailing_comma", "a comma before a closing bracket", value, True, comma.start())
-    blank = _blank_strings(text)
+    blank = blank_strings(text)
     if (number := _NON_FINITE.search(blank)) is not None:
         message = f"{number.group()} is no JSON number"
         return Diagnosis("non_finite_number", message, None, False, number.start())
-    if (literal := _PYTHON.search(blank)) is not None:
-        return Diagnosis("python_literals", "Python literals instead of JSON", None, False, literal.start())
+    mended = text
+    applied: list[tuple[str, str]] = []
+    position = 0
+    for code, message, mend in MENDS:
+        after = mend(mended)
+        if after == mended:
+            continue
+        if not applied:
+            position = _first_difference(text, after)
+        applied.append((code, message))
+        mended = after
+        value, error = _decode(mended)
+        if error is None:
+            said = ", ".join(message for _, message in applied)
+            return Diagnosis(applied[0][0], said, value, True, position, said)
     return None
+
+
+def _first_difference(left: str, right: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
 
 
 def _prose_around(text: str, _: Nesting) -> Diagnosis | None:
@@ -124,58 +149,12 @@ def _prose_around(text: str, _: Nesting) -> Diagnosis | None:
     end = max(text.rfind("}"), text.rfind("]")) + 1
     if opening is None or opening.start() == 0 or end <= opening.start():
         return None
-    value, error = _decode(text[opening.start() : end])
+    inner = text[opening.start() : end]
+    value, error = _decode(inner)
+    message = "text stands around the JSON"
     if error is not None:
-        return None
-    return Diagnosis("prose_around", "text stands around the JSON", value, True, opening.start())
-
-
-def _first_control(text: str) -> int | None:
-    for match in _STRING.finditer(text):
-        if control := _CONTROL.search(match.group()):
-            return match.start() + control.start()
-    return None
-
-
-def _escape(match: re.Match[str]) -> str:
-    return _ESCAPES.get(match.group(), f"\\u{ord(match.group()):04x}")
-
-
-def _blank_strings(text: str) -> str:
-    return _STRING.sub(lambda match: '"' + "_" * (len(match.group()) - 2) + '"', text)
-
-
-def _without_trailing_commas(text: str) -> str:
-    blank = _blank_strings(text)
-    drop = {match.start() for match in _TRAILING_COMMA.finditer(blank)}
-    return "".join(char for index, char in enumerate(text) if index not in drop)
-
-
-def schema_violations(value: object, schema: dict[str, Any] | bool) -> list[tuple[str, str]]:
-    """Return (JSON pointer, message) of the first violations of a schema; none if the value is valid.
-
-    A schema that is itself invalid, or points outside itself, judges nothing and yields none.
-    """
-    validator = _validator(msgspec.json.encode(schema, order="sorted"))
-    if validator is None:
-        return []
-    found: list[tuple[str, str]] = []
-    for error in validator.iter_errors(value):
-        path = "/" + "/".join(str(step) for step in error.instance_path)
-        found.append((path, error.message))
-        if len(found) == _MAX_VIOLATIONS:
-            break
-    return found
-
-
-@lru_cache(maxsize=256)
-def _validator(encoded: bytes) -> jsonschema_rs.Validator | None:
-    try:
-        return jsonschema_rs.validator_for(msgspec.json.decode(encoded), retriever=_refuse)
-    except (ValueError, jsonschema_rs.ReferencingError):
-        return None
-
-
-def _refuse(uri: str) -> Any:
-    """Mirrored requests are other people's input: their schemas must never make us fetch anything."""
-    raise ValueError(f"a schema refers to {uri}, which is not fetched")
+        found = _mended(inner, nesting(inner))
+        if found is None or not found.has_value:
+            return None
+        value, message = found.value, f"{message}, and in it {found.message}"
+    return Diagnosis("prose_around", message, value, True, opening.start(), "take the JSON out")

@@ -1,4 +1,4 @@
-"""Family `language`: the answer is in a script that nobody used or asked for.
+"""Family `language`: the answer is in a script or a language that nobody used or asked for.
 
 Reasoning is left out: a model may think in any language. Greek letters are mathematics.
 """
@@ -8,49 +8,161 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compare.detectors.scripts import letters_by_script
-from compare.detectors.subject import Subject
+from compare.detectors.languages import language_of
+from compare.detectors.scripts import group_of, letters_by_script
+from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
-_NAMES_LANGUAGE = re.compile(
-    r"translat|\b(?:in|to|into)\s+(?:chinese|mandarin|japanese|korean|russian|arabic|hebrew|thai|hindi|greek"
-    r"|ukrainian|bulgarian|serbian|persian|urdu|bengali|tamil|armenian|georgian)|翻译|翻訳|перевод|перевед"
-    r"|\b(?:chinese|japanese|korean|russian|arabic|hebrew|thai|hindi)\b|language|alphabet|multilingual",
-    re.IGNORECASE,
+_BRACKETED = re.compile(
+    r"\([^()]{1,80}\)|\uff08[^\uff08\uff09]{1,80}\uff09|\"[^\"\n]{1,80}\"|\u201c[^\u201c\u201d\n]{1,80}\u201d"
+    r"|'[^'\n]{1,40}'|`[^`\n]{1,80}`|\u00ab[^\u00ab\u00bb\n]{1,80}\u00bb|\u300c[^\u300c\u300d\n]{1,80}\u300d"
 )
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MAX_PROMPT_SHARE = 0.02
-_CJK = {"HAN", "KANA", "HANGUL"}
+_FOREIGN = re.compile(r"[\u0370-\u1dff\u3041-\ud7af]+")
+_LATIN_RUN = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield `script_switch`."""
-    text = subject.observation.text
-    if text.isascii():
+    """Yield at most one of `script_switch`, `script_slip`, `script_left` and `language_switch`."""
+    if len(subject.observation.text) < 2 or subject.request.is_about_languages:
         return
-    other = subject.other.text if subject.other is not None and subject.other.failure is None else ""
-    known = letters_by_script(subject.prompt + "\n" + other)
-    if not known or _NAMES_LANGUAGE.search(subject.prompt):
-        return
-    total = sum(known.values())
-    for script, count in letters_by_script(text).items():
-        family = _CJK if script in _CJK else {script}
-        used = sum(known.get(name, 0) for name in family)
-        # One word of another script is a name or a slip; a switch has many, or comes where all scripts mix.
-        if script in ("LATIN", "GREEK") or used > _MAX_PROMPT_SHARE * total:
-            continue
-        if count >= settings.language_min_letters or _is_mixture(text, set(known), settings):
-            yield subject.finding(
-                Family.LANGUAGE,
-                "script_switch",
-                f"{count} letters are {script}, which neither prompt nor other side use",
-                place="text",
-                span=(0, len(text)),
-                measured=float(count),
-                threshold=float(settings.language_min_letters),
-            )
+    for look in (_script_switch, _script_left, _language_switch):
+        if (finding := look(subject, settings)) is not None:
+            yield finding
             return
 
 
-def _is_mixture(text: str, known: set[str], settings: DetectorSettings) -> bool:
-    return len((set(letters_by_script(text)) - known) | {"LATIN"}) >= settings.noise_min_scripts
+def _script_switch(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Find letters of a script that is neither the prompt's nor the other side's, nor named by the prompt."""
+    text = subject.observation.text
+    if text.isascii():
+        return None
+    known = dict(subject.request.letters)
+    if subject.other_answer is not None:
+        for script, count in subject.other_answer.letters.items():
+            known[script] = known.get(script, 0) + count
+    if not known:
+        return None
+    total = sum(known.values())
+    counts = subject.answer.letters
+    mixture = {name for name in counts if name not in known} | {"LATIN"}
+    for script, count in counts.items():
+        group = group_of(script)
+        used = sum(known.get(name, 0) for name in group)
+        if script in ("LATIN", "GREEK") or group & subject.request.named_scripts:
+            continue
+        if used > _MAX_PROMPT_SHARE * total:
+            continue
+        # One word of another script is a name; a switch has many, or comes where all scripts mix.
+        bare = _bare(text, script)
+        if sum(map(len, bare)) >= settings.language_min_letters or len(mixture) >= settings.noise_min_scripts:
+            return _finding(
+                subject,
+                "script_switch",
+                f"{count} letters are {script}, which neither prompt nor other side use",
+                count,
+                settings.language_min_letters,
+            )
+        slipped = bare if used == 0 and subject.other_answer is not None else _glued(text, bare)
+        if used == 0 and sum(map(len, slipped)) >= settings.language_slip_letters:
+            return _finding(
+                subject,
+                "script_slip",
+                f"{script} slips into other words: {shorten(', '.join(slipped))}",
+                sum(map(len, slipped)),
+                settings.language_slip_letters,
+            )
+    return None
+
+
+def _bare(text: str, script: str) -> list[str]:
+    """Runs of `script` outside code, brackets and quotes, and not explained in brackets right after."""
+    plain = _BRACKETED.sub(lambda match: "(" + " " * (len(match.group()) - 2) + ")", _CODE.sub(" ", text))
+    runs = []
+    for match in _FOREIGN.finditer(plain):
+        if plain[match.end() :].lstrip()[:1] in ("(", "\uff08") or script not in letters_by_script(
+            match.group()
+        ):
+            continue
+        runs.append(match.group())
+    return runs
+
+
+def _glued(text: str, runs: list[str]) -> list[str]:
+    """The runs that are written into a Latin word without a space."""
+    return [run for run in runs if re.search(rf"[A-Za-z]{re.escape(run)}|{re.escape(run)}[A-Za-z]", text)]
+
+
+def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Find an answer in Latin script to a question in another one, where the other side did not leave it."""
+    asked = letters_by_script(subject.last_user_text)
+    if not asked:
+        return None
+    script = max(asked, key=lambda name: asked[name])
+    if (
+        script in ("LATIN", "GREEK")
+        or "LATIN" in subject.request.named_scripts
+        or asked[script] < settings.language_min_letters
+    ):
+        return None
+    group = group_of(script)
+    if sum(asked.get(name, 0) for name in group) < 0.7 * sum(asked.values()):
+        return None
+    if subject.other_answer is not None and not any(name in group for name in subject.other_answer.letters):
+        return None
+    text = _CODE.sub(" ", subject.observation.text)
+    letters = letters_by_script(text)
+    words = _LATIN_RUN.findall(text)
+    is_data = "{" in text or "://" in text
+    if any(name in group for name in letters) or len(words) < settings.language_min_letters or is_data:
+        return None
+    return _finding(
+        subject,
+        "script_left",
+        f"the question is in {script}, the answer has {len(words)} words and no letter of it",
+        len(words),
+        settings.language_min_letters,
+    )
+
+
+def _language_switch(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Find an answer, or its second half, in another language than the question's and the other side's."""
+    if len(subject.answer.words) < settings.language_min_letters or subject.request.named_scripts:
+        return None
+    asked = subject.request.language
+    other = subject.other_answer.language if subject.other_answer is not None else None
+    if asked is None and other is None:
+        return None
+    text = subject.observation.text
+    half = text[len(text) // 2 :]
+    for stretch, language in (
+        ("the answer", subject.answer.language),
+        ("its second half", language_of(half)),
+    ):
+        if language is None or language in (asked, other):
+            continue
+        if subject.other_answer is not None and other is None:
+            return None  # the other side's language is not told: it may be this one
+        return _finding(
+            subject,
+            "language_switch",
+            f"{stretch} is in {language!r}, not in {' or '.join(sorted({n for n in (asked, other) if n}))}: "
+            f"{shorten(half)}",
+            len(subject.answer.words),
+            settings.language_min_letters,
+        )
+    return None
+
+
+def _finding(subject: Subject, code: str, message: str, measured: int, threshold: int) -> Finding:
+    return subject.finding(
+        Family.LANGUAGE,
+        code,
+        message,
+        place="text",
+        span=(0, len(subject.observation.text)),
+        measured=float(measured),
+        threshold=float(threshold),
+    )

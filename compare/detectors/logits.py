@@ -1,4 +1,4 @@
-"""Family `logits`: distributions that no healthy model reports, and servers that say so themselves.
+"""Family `logits`: distributions that no healthy model reports, stalls, and servers that say so themselves.
 
 An impossible *alternative* is normal under a mask (schema, grammar, choice). What no mask explains is
 a list with nothing possible in it, an emitted token that was impossible, or a list that holds
@@ -11,24 +11,34 @@ import math
 import re
 from collections.abc import Iterable
 
+import numpy as np
+
+from compare.detectors.entropy_runs import common_prefix, detect_runs
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
-from ingest.observation import Token
+from ingest.observation import FailureKind, Token
 from ingest.settings import DetectorSettings
 
 _NUMERIC_ERROR = re.compile(
-    r"probability tensor|\bnan\b|\binf\b|`inf`|non-?finite|not finite|overflow|underflow|invalid logits"
-    r"|logits? (?:contain|are)",
+    r"probability tensor|\bnans?\b|\binf\b|`inf`|non-?finite|not finite|invalid (?:logits|probabilit)"
+    r"|logits? (?:contain|are|is|processor produced)"
+    r"|(?:fp16|bf16|float16|half|numeric\w*|exp|softmax|logits?)\W+(?:\w+\W+){0,2}(?:over|under)flow"
+    r"|(?:over|under)flow (?:encountered|in)|softmax|multinomial"
+    r"|fail\w* to sample|sampl\w+ (?:failed|error)|no (?:valid|candidate) tokens?|device-side assert"
+    r"|out of range float|all (?:logits|tokens|candidates) (?:are )?(?:masked|impossible|-?inf)",
     re.IGNORECASE,
 )
 _NAN_NOTES = ("logprob_nan", "alternatives_nan")
 _SAYS_NOTHING = re.compile(r"^\W*(?:internal server error)?\W*$", re.IGNORECASE)
-_FLAT_MIN_SURPRISE = 1.1  # with p1 over exp(-1.1), entropy cannot pass 9 nats under 270,000 tokens
+_STALLS = (FailureKind.FIRST_TOKEN_TIMEOUT, FailureKind.IDLE_TIMEOUT, FailureKind.TOTAL_TIMEOUT)
+_SAYS_STALL = re.compile(r"time[d ]?-? ?out|timeout|stall|hang|hung|no (?:data|token|bytes)", re.IGNORECASE)
+_FEW_TOKENS = 2
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield `numeric_error`, `nan`, `all_impossible`, `chosen_impossible`, `missing_mass`, `flat`, ..."""
+    """Yield `numeric_error`, `stall`, `nan`, `all_impossible`, `chosen_impossible`, `missing_mass`, ..."""
     yield from _server_error(subject)
+    yield from _stall(subject)
     tokens = subject.observation.tokens
     if not tokens:
         return
@@ -40,8 +50,8 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
         # Under a mask the list may be taken before or after it: neither contradicts the token.
         yield from _chosen_impossible(subject, tokens)
         yield from _missing_mass(subject, settings)
-        yield from _flat(subject, tokens, settings)
-        yield from _improbable_greedy(subject, tokens, settings)
+        yield from detect_runs(subject, settings)
+        yield from _improbable(subject, settings)
 
 
 def _server_error(subject: Subject) -> Iterable[Finding]:
@@ -59,6 +69,26 @@ def _server_error(subject: Subject) -> Iterable[Finding]:
             Family.LOGITS,
             "error_with_logprobs",
             "the server fails without a word on a request that asks for logprobs",
+        )
+
+
+def _stall(subject: Subject) -> Iterable[Finding]:
+    """Find a sampler that stopped: no token for the set time, half-way or while the other side answered."""
+    failure = subject.observation.failure
+    if failure is None:
+        return
+    is_cut_by_time = failure.kind is FailureKind.CUT_STREAM and _SAYS_STALL.search(failure.message)
+    if failure.kind not in _STALLS and not is_cut_by_time:
+        return
+    characters = sum(len(part.text) for part in subject.parts)
+    other_answered = subject.other is not None and subject.other.failure is None
+    if characters or other_answered:
+        yield subject.finding(
+            Family.LOGITS,
+            "stall",
+            f"no token came any more after {characters} characters ({failure.kind})"
+            + (" while the other side answered" if other_answered else ""),
+            measured=float(characters),
         )
 
 
@@ -89,28 +119,27 @@ def _all_impossible(subject: Subject) -> Iterable[Finding]:
 
 
 def _chosen_impossible(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
-    hits = [i for i, token in enumerate(tokens) if _is_chosen_impossible(token)]
-    if hits:
+    logprobs, lists = subject.answer.logprobs, subject.lists
+    is_hit = np.isinf(logprobs)
+    # A null for the chosen token alone may mean "not known"; its own entry says more.
+    unknown = lists.position[(lists.possible < lists.size) & (lists.possible > 0)]
+    for index in unknown[np.isnan(logprobs[unknown])].tolist():
+        is_hit[index] = any(
+            entry.logprob == -math.inf and entry.text == tokens[index].text and entry.id == tokens[index].id
+            for entry in tokens[index].top
+        )
+    hits = np.flatnonzero(is_hit)
+    if hits.size:
         yield subject.finding(
             Family.LOGITS,
             "chosen_impossible",
-            f"{len(hits)} tokens were emitted although impossible, first {shorten(tokens[hits[0]].text)} "
-            f"at token {hits[0]}",
+            f"{hits.size} tokens were emitted although impossible, first "
+            f"{shorten(tokens[int(hits[0])].text)} at token {hits[0]}",
             place="tokens",
-            span=(hits[0], hits[-1] + 1),
-            measured=float(len(hits)),
+            span=(int(hits[0]), int(hits[-1]) + 1),
+            measured=float(hits.size),
             threshold=1.0,
         )
-
-
-def _is_chosen_impossible(token: Token) -> bool:
-    if token.logprob is not None:
-        return not math.isfinite(token.logprob)
-    # A null for the chosen token alone may mean "not known"; its own entry says more.
-    return any(
-        entry.logprob == -math.inf and entry.text == token.text and entry.id == token.id
-        for entry in token.top
-    ) and any(entry.logprob > -math.inf for entry in token.top)
 
 
 def _missing_mass(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
@@ -137,67 +166,53 @@ def _missing_mass(subject: Subject, settings: DetectorSettings) -> Iterable[Find
         )
 
 
-def _flat(subject: Subject, tokens: tuple[Token, ...], settings: DetectorSettings) -> Iterable[Finding]:
-    lists = subject.lists
-    run: list[float] = []
-    start = previous = -2
-    # Only where even the best token is unlikely can the bound be passed: few positions, as a rule.
-    for index in [*lists.position[lists.best <= -_FLAT_MIN_SURPRISE].tolist(), len(tokens) + 1]:
-        floor = entropy_floor(tokens[index]) if index < len(tokens) else 0.0
-        if floor > settings.flat_entropy_nats and index == previous + 1:
-            run.append(floor)
-        else:
-            if len(run) >= settings.flat_run_tokens:
-                yield subject.finding(
-                    Family.LOGITS,
-                    "flat",
-                    f"{len(run)} tokens in a row were drawn from an almost even distribution "
-                    f"(at least {min(run):.1f} nats)",
-                    place="tokens",
-                    span=(start, start + len(run)),
-                    measured=min(run),
-                    threshold=settings.flat_entropy_nats,
-                )
-            start, run = index, [floor] if floor > settings.flat_entropy_nats else []
-        previous = index
+def _improbable(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Find answers whose own tokens are reported as improbable: the logits are not the answer's, or broken.
 
-
-def entropy_floor(token: Token) -> float:
-    """A lower bound of the entropy in nats, 0.0 where nothing is known.
-
-    Every unseen token has probability at most m, the least ranked one, so the unseen mass r adds at
-    least -r log m (the bound of the design's section 5, without its remainder term).
+    Greedy tokens are the likeliest there are. Tokens sampled at temperature 1 or less have a mean
+    logprob of about minus the entropy. And in the same context two precisions of one model agree.
     """
-    ranked = token.top[: token.ranked] if token.ranked else token.top
-    if not ranked or ranked[0].logprob > -_FLAT_MIN_SURPRISE:
-        return 0.0
-    possible = [entry.logprob for entry in ranked if -math.inf < entry.logprob <= 0.0]
-    if len(possible) < len(ranked):
-        return 0.0
-    known = [math.exp(logprob) for logprob in possible]
-    unseen = max(0.0, 1.0 - math.fsum(known))
-    return -math.fsum(p * q for p, q in zip(known, possible, strict=True)) - unseen * min(possible)
+    logprobs = subject.answer.logprobs
+    known = logprobs[np.isfinite(logprobs)]
+    if known.size < _FEW_TOKENS or subject.body.get("echo"):
+        return
+    mean = float(known.mean())
+    temperature = subject.body.get("temperature")
+    is_hot = isinstance(temperature, int | float) and temperature > 1
+    if subject.is_greedy and mean < settings.greedy_mean_logprob:
+        code, said = "improbable_greedy", "chosen at temperature 0"
+    elif not is_hot and known.size >= settings.flat_run_tokens and mean < settings.greedy_mean_logprob:
+        code, said = "improbable", "of the answer"
+    else:
+        yield from _improbable_prefix(subject, settings)
+        return
+    yield subject.finding(
+        Family.LOGITS,
+        code,
+        f"the tokens {said} have a mean logprob of {mean:.1f} nats",
+        place="tokens",
+        span=(0, len(logprobs)),
+        measured=mean,
+        threshold=settings.greedy_mean_logprob,
+    )
 
 
-def _improbable_greedy(
-    subject: Subject, tokens: tuple[Token, ...], settings: DetectorSettings
-) -> Iterable[Finding]:
-    """Find answers whose greedy tokens are reported as improbable: the logits buffer is not the answer's."""
-    if not subject.is_greedy:
+def _improbable_prefix(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    if subject.other_answer is None:
         return
-    logprobs = [
-        token.logprob for token in tokens if token.logprob is not None and math.isfinite(token.logprob)
-    ]
-    if len(logprobs) < 2:
+    prefix = common_prefix(subject.observation.tokens, subject.other_answer.observation.tokens)
+    own, other = subject.answer.logprobs[:prefix], subject.other_answer.logprobs[:prefix]
+    known = np.isfinite(own) & np.isfinite(other)
+    if np.count_nonzero(known) < settings.prefix_gap_tokens:
         return
-    mean = math.fsum(logprobs) / len(logprobs)
-    if mean < settings.greedy_mean_logprob:
+    gap = float((other[known] - own[known]).mean())
+    if gap > settings.prefix_gap_nats:
         yield subject.finding(
             Family.LOGITS,
-            "improbable_greedy",
-            f"the tokens chosen at temperature 0 have a mean logprob of {mean:.1f} nats",
+            "improbable_prefix",
+            f"the same {prefix} tokens are on average {gap:.1f} nats less likely than on the other side",
             place="tokens",
-            span=(0, len(tokens)),
-            measured=mean,
-            threshold=settings.greedy_mean_logprob,
+            span=(0, prefix),
+            measured=gap,
+            threshold=settings.prefix_gap_nats,
         )

@@ -5,7 +5,6 @@ No fault of the model: what is found here says which numbers must not be believe
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 
@@ -14,17 +13,26 @@ from numpy.typing import NDArray
 
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
+from ingest.notes import NOTES
 from ingest.observation import Token
 from ingest.settings import DetectorSettings
 
-_NOTES = {
-    "logprob_positive": "a chosen token has a logprob over 0: probably a linear probability",
-    "alternatives_positive": "an alternative has a logprob over 0: probably a linear probability",
-    "logprob_impossible": "a chosen token is reported as impossible",
-    "logprobs_uneven": "the lists of tokens, logprobs and alternatives differ in length",
-    "bytes_invalid": "the bytes of a token are not bytes",
-    "odd_logprobs": "a logprob entry has an unknown shape",
-}
+_NOTED = (
+    "logprob_positive",
+    "logprob_impossible",
+    "logprob_differs",
+    "alternatives_positive",
+    "alternatives_conflict",
+    "alternatives_stale",
+    "alternatives_over_asked",
+    "logprobs_all_zero",
+    "logprobs_filtered",
+    "logprobs_uneven",
+    "logprobs_resent",
+    "odd_logprobs",
+    "bytes_invalid",
+)
+"""What the reader notes and is no mere matter of dialect."""
 _MASS_SLACK = 0.01  # sums of 20 rounded logprobs stay well within
 _ALL_ZERO_MIN_TOKENS = 5
 _NOT_ARGMAX_NATS = 0.5  # a tie may be broken either way
@@ -41,14 +49,15 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
             subject, "refused", f"the server stumbles over logprobs: {shorten(failure.message, 80)}"
         )
     for note in observation.notes:
-        if note in _NOTES:
-            yield _finding(subject, note, _NOTES[note])
+        if note in _NOTED:
+            yield _finding(subject, note, NOTES[note])
     tokens = observation.tokens
     if not tokens:
         return
     yield from _lists(subject, tokens)
     yield from _all_zero(subject, tokens)
     yield from _missing(subject, tokens)
+    yield from _misspelt(subject, tokens)
 
 
 def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
@@ -70,8 +79,7 @@ def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
                 "all alternatives are a sentinel for impossible",
             )
         if subject.is_greedy:
-            chosen = np.array([_or_nan(tokens[index].logprob) for index in lists.position.tolist()])
-            lower = lists.best - chosen > _NOT_ARGMAX_NATS
+            lower = lists.best - subject.answer.logprobs[lists.position] > _NOT_ARGMAX_NATS
             if lower.any():
                 yield _at(
                     subject,
@@ -83,10 +91,12 @@ def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
         if token.text and any(not e.text and e.logprob == round(max(e.logprob, -1e9)) for e in token.top):
             yield _at(subject, "stub", [index], "an alternative has no text and a round logprob")
             break
-    for index, (previous, token) in enumerate(zip(tokens, tokens[1:], strict=False), start=1):
+    # Equal lists have equal sums: few positions are left to be compared entry by entry.
+    twins = np.flatnonzero((lists.mass[1:] == lists.mass[:-1]) & (lists.best[1:] == lists.best[:-1])) + 1
+    for index in lists.position[twins].tolist():
+        previous, token = tokens[index - 1], tokens[index]
         if (
-            token.top
-            and previous.text != token.text
+            previous.text != token.text
             and previous.top == token.top
             and all(entry.text != token.text for entry in token.top)
         ):
@@ -110,14 +120,10 @@ def _at(subject: Subject, code: str, indices: NDArray[np.int64] | list[int], mes
     )
 
 
-def _or_nan(logprob: float | None) -> float:
-    return math.nan if logprob is None else logprob
-
-
 def _all_zero(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
     if len(tokens) < _ALL_ZERO_MIN_TOKENS or subject.is_constrained:
         return
-    if all(token.logprob == 0.0 and len(token.top) <= 1 for token in tokens):
+    if not subject.answer.logprobs.any() and all(len(token.top) <= 1 for token in tokens):
         yield subject.finding(
             Family.LOGPROBS_FORMAT,
             "all_zero",
@@ -151,6 +157,28 @@ def _missing(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
             measured=float(len(tokens)),
             threshold=float(used),
         )
+
+
+def _misspelt(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
+    """Find tokens that do not spell the answer: entries repeated, shifted, or of another answer."""
+    observation = subject.observation
+    text = observation.text
+    if len(tokens) < 2 or observation.tool_calls or observation.reasoning or not text.strip():
+        return
+    if "tokens_as_ids" in observation.notes or "logprobs_truncated" in observation.notes:
+        return
+    raw = b"".join(
+        [token.text.encode("utf-8", "replace") if token.raw is None else token.raw for token in tokens]
+    )
+    spelt = raw.decode("utf-8", "replace")
+    plain = "".join([token.text for token in tokens])
+    for joined in (spelt, plain):
+        # Servers strip the text, keep the end mark among the tokens, or list a leading part only.
+        if text.strip() in joined or text.lstrip().startswith(joined.strip()) or "\ufffd" in joined:
+            return
+    yield _finding(
+        subject, "misspelt", f"the tokens spell {shorten(plain, 24)}, the text is {shorten(text, 24)}"
+    )
 
 
 def _finding(subject: Subject, code: str, message: str) -> Finding:

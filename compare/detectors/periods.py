@@ -69,10 +69,13 @@ class Shape(NamedTuple):
 def find_runs(symbols: str, shape: Shape) -> list[Run]:
     """Return the accepted stretches in order of their end. They may overlap."""
     runs: list[Run] = []
-    anchor = 0
-    while anchor + shape.grams[0] < len(symbols):
-        stride = shape.stride if len(symbols) - anchor <= shape.tail else shape.coarse_stride
-        run = _run_at(symbols, anchor, shape, stride)
+    anchor, gram, reach, find = 0, shape.grams[0], shape.max_period + shape.grams[0], symbols.find
+    fine_from, last = len(symbols) - shape.tail, len(symbols) - gram
+    while anchor < last:
+        stride = shape.stride if anchor >= fine_from else shape.coarse_stride
+        # Most anchors of sane text end here: what starts at them comes once.
+        hit = find(symbols[anchor : anchor + gram], anchor + 1, anchor + reach)
+        run = None if hit == -1 else _run_at(symbols, anchor, shape, stride)
         if run is None:
             anchor += stride
         else:

@@ -8,16 +8,17 @@ by many, and only where its unit is not one that honest text repeats.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for, other_side_repeats
+from compare.detectors.counting import detect_counting, visible_end
 from compare.detectors.periods import Run, Shape, as_symbols, find_runs
 from compare.detectors.subject import Part, Subject, shorten
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
 _DIGITS = re.compile(r"[0-9]+")
-_LETTER = re.compile(r"[^\W\d_]")
 # Rules, borders, bars, zeros and closing brackets: honest text repeats them and stops.
 _DRAWING = re.compile(
     r"[\s\d\-=_*~+.|:/\\#<>\[\](){};,\"'`\u2010-\u2015\u2022\u2026\u2190-\u21ff\u2500-\u27bf\ufe0f\U0001f000-\U0001faff]+"
@@ -25,14 +26,15 @@ _DRAWING = re.compile(
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield `loop` (characters), `token_loop` (the field rule), `counting_loop` and `stutter`."""
+    """Yield `loop` (characters), `token_loop`, those of `counting`, `stutter` and `repeated_calls`."""
     if not subject.has_text_to_judge:
         return
+    yield from _repeated_calls(subject, settings)
     found = False
     for part in subject.parts:
         finding = (
             _loop(subject, part, settings)
-            or _counting_loop(subject, part, settings)
+            or detect_counting(subject, part, settings)
             or _stutter(subject, part, settings)
         )
         if finding is not None:
@@ -55,7 +57,7 @@ def _loop(subject: Subject, part: Part, settings: DetectorSettings) -> Finding |
         long_period=settings.loop_long_unit_characters,
         long_repeats=settings.loop_long_unit_repeats,
     )
-    end = _visible_end(part.text)
+    end = visible_end(part.text)
     judged = (_judge(subject, part, run, run.end >= end, settings) for run in find_runs(part.text, shape))
     found = [finding for finding in judged if finding is not None]
     return max(found, key=lambda finding: finding.measured or 0.0, default=None)
@@ -72,6 +74,9 @@ def _judge(
         state = "runs to the end of an answer that was not finished"
     else:
         threshold = _closed_threshold(unit, is_drawing, is_at_end, run.start == 0, settings)
+        if is_at_end and not is_drawing and subject.other_finished and "\n" not in unit:
+            # The other side answered the same request without it: fewer copies tell.
+            threshold = _runaway_threshold(unit, is_drawing, settings)
         excused = is_asked_for(subject, unit) or other_side_repeats(subject, unit)
         state = "at the end of the answer" if is_at_end else "inside the answer"
     repeats_needed, length_needed = threshold
@@ -112,40 +117,6 @@ def _closed_threshold(
     return settings.closed_loop_min_repeats, settings.closed_loop_min_characters
 
 
-def _counting_loop(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
-    """Find a loop whose copies differ in their numbers only ("verify step 1", "verify step 2").
-
-    Lists and records count honestly, so it must be prose (several words, no table, no keys) that runs
-    to the end of an answer the model did not finish.
-    """
-    if subject.is_finished or not _DIGITS.search(part.text):
-        return None
-    masked = _DIGITS.sub("0", part.text)
-    shape = Shape(
-        max_period=settings.loop_max_period_characters,
-        min_repeats=settings.counting_loop_min_repeats,
-        min_length=settings.closed_loop_min_characters,
-        long_period=settings.loop_max_period_characters,
-        long_repeats=settings.counting_loop_min_repeats,
-    )
-    end = _visible_end(masked)
-    for run in find_runs(masked, shape):
-        unit = masked[run.start : run.start + run.period]
-        is_prose = len(_LETTER.findall(unit)) >= run.period / 2 and not any(c in unit for c in '|"{}=<>')
-        if run.end < end or not is_prose or is_asked_for(subject, unit):
-            continue
-        return subject.finding(
-            Family.REPETITION,
-            "counting_loop",
-            f"{shorten(unit)} comes {run.repeats:.1f} times in a row with changing numbers only",
-            place=part.place,
-            span=(_unmasked(part.text, run.start), len(part.text)),
-            measured=run.repeats,
-            threshold=settings.counting_loop_min_repeats,
-        )
-    return None
-
-
 def _stutter(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
     """Find several different words that each come three or more times in a row."""
     words = stuttered_words(part.text, settings)
@@ -160,6 +131,20 @@ def _stutter(subject: Subject, part: Part, settings: DetectorSettings) -> Findin
         measured=float(len(words)),
         threshold=float(settings.stutter_min_words),
     )
+
+
+def _repeated_calls(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Find the same tool call over and over in one answer."""
+    calls = Counter((call.name, call.arguments) for call in subject.observation.tool_calls)
+    for (name, arguments), count in calls.most_common(1):
+        if count >= settings.repetition_times:
+            yield subject.finding(
+                Family.REPETITION,
+                "repeated_calls",
+                f"the call {shorten(name)} with {shorten(arguments)} is made {count} times",
+                measured=float(count),
+                threshold=float(settings.repetition_times),
+            )
 
 
 def stuttered_words(text: str, settings: DetectorSettings) -> list[str]:
@@ -211,21 +196,3 @@ def _token_loop(subject: Subject, settings: DetectorSettings) -> Finding | None:
             threshold=float(shape.min_repeats if run.period < shape.long_period else shape.long_repeats),
         )
     return None
-
-
-def _visible_end(text: str) -> int:
-    """Where the text ends without the rubble of a cut: white space and replacement characters.
-
-    An answer of white space only ends where it ends.
-    """
-    return len(text.rstrip(" \t\r\n\ufffd")) or len(text)
-
-
-def _unmasked(text: str, masked_index: int) -> int:
-    """Turn an index into the digit-masked text into one into the original."""
-    shift = 0
-    for match in _DIGITS.finditer(text):
-        if match.start() - shift >= masked_index:
-            break
-        shift += match.end() - match.start() - 1
-    return masked_index + shift

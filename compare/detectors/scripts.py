@@ -1,34 +1,53 @@
-"""Which writing systems a text uses."""
+"""Which writing systems a text uses, counted by one look-up a character."""
 
 from __future__ import annotations
 
-import re
+import numpy as np
+from numpy.typing import NDArray
 
-# Blocks by script, letters only; one compiled class each keeps the scan in C.
-_SCRIPTS = {
-    "LATIN": re.compile(r"[A-Za-z\u00c0-\u024f]"),
-    "GREEK": re.compile(r"[\u0370-\u03ff]"),
-    "CYRILLIC": re.compile(r"[\u0400-\u052f]"),
-    "ARMENIAN": re.compile(r"[\u0530-\u058f]"),
-    "HEBREW": re.compile(r"[\u0590-\u05ff]"),
-    "ARABIC": re.compile(r"[\u0600-\u06ff\u0750-\u077f]"),
-    "INDIC": re.compile(r"[\u0900-\u0dff]"),
-    "THAI": re.compile(r"[\u0e00-\u0e7f]"),
-    "GEORGIAN": re.compile(r"[\u10a0-\u10ff]"),
-    "HANGUL": re.compile(r"[\u1100-\u11ff\uac00-\ud7af]"),
-    "KANA": re.compile(r"[\u3040-\u30ff]"),
-    "HAN": re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]"),
+_BLOCKS = {
+    "LATIN": ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF)),
+    "GREEK": ((0x370, 0x3FF), (0x1F00, 0x1FFF)),
+    "CYRILLIC": ((0x400, 0x52F),),
+    "ARMENIAN": ((0x530, 0x58F),),
+    "HEBREW": ((0x590, 0x5FF),),
+    "ARABIC": ((0x600, 0x6FF), (0x750, 0x77F), (0x8A0, 0x8FF)),
+    "INDIC": ((0x900, 0xDFF),),
+    "THAI": ((0xE00, 0xE7F),),
+    "LAO": ((0xE80, 0xEFF),),
+    "TIBETAN": ((0xF00, 0xFFF),),
+    "BURMESE": ((0x1000, 0x109F),),
+    "GEORGIAN": ((0x10A0, 0x10FF),),
+    "ETHIOPIC": ((0x1200, 0x137F),),
+    "KHMER": ((0x1780, 0x17FF),),
+    "MONGOLIAN": ((0x1800, 0x18AF),),
+    "HANGUL": ((0x1100, 0x11FF), (0x3131, 0x318E), (0xAC00, 0xD7AF)),
+    "KANA": ((0x3041, 0x3096), (0x30A1, 0x30FA)),
+    "HAN": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
 }
+_NAMES = tuple(_BLOCKS)
+CJK = frozenset({"HAN", "KANA", "HANGUL"})
+"""Scripts that are written together."""
 
 
-def scripts_in(text: str) -> set[str]:
-    """The scripts of which `text` holds at least one letter."""
-    if text.isascii():
-        return {"LATIN"} if _SCRIPTS["LATIN"].search(text) else set()
-    return {name for name, pattern in _SCRIPTS.items() if pattern.search(text)}
+def _table() -> NDArray[np.uint8]:
+    table = np.zeros(0x10000, dtype=np.uint8)
+    for number, blocks in enumerate(_BLOCKS.values(), start=1):
+        for first, last in blocks:
+            table[first : last + 1] = number
+    return table
+
+
+_TABLE = _table()
 
 
 def letters_by_script(text: str) -> dict[str, int]:
     """How many letters of each script `text` holds, scripts without any left out."""
-    counts = {name: len(pattern.findall(text)) for name, pattern in _SCRIPTS.items()}
-    return {name: count for name, count in counts.items() if count}
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    counts = np.bincount(_TABLE[np.minimum(codes, 0xFFFF)], minlength=len(_NAMES) + 1)
+    return {name: int(count) for name, count in zip(_NAMES, counts[1:], strict=True) if count}
+
+
+def group_of(script: str) -> frozenset[str]:
+    """The scripts that a text in `script` may use too."""
+    return CJK if script in CJK else frozenset({script})

@@ -10,7 +10,13 @@ from ingest.observation import FailureKind
 from ingest.settings import DetectorSettings
 
 _STALLS = (FailureKind.FIRST_TOKEN_TIMEOUT, FailureKind.IDLE_TIMEOUT, FailureKind.TOTAL_TIMEOUT)
-_BROKEN_NOTES = ("unreadable_event", "lost_after_finish")
+_BROKEN_NOTES = (
+    "unreadable_event",
+    "lost_after_finish",
+    "data_prefix_doubled",
+    "events_not_separated",
+    "text_restarted",
+)
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:

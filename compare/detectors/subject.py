@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from compare.detectors.top_lists import TopLists, top_lists
+from compare.detectors.facts import AnswerFacts, Part, RequestFacts
+from compare.detectors.top_lists import TopLists
 from compare.result import Family, Finding, Side
 from ingest.observation import FailureKind, Observation
+from ingest.replay_body import is_constrained
 from ingest.request import ExpectedStructure
 
 _FINISHED = frozenset(
@@ -32,17 +34,14 @@ _LIMIT_KEYS = (
     "n_predict",
     "max_new_tokens",
 )
-_CONSTRAINT_KEYS = (
-    "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
-    "json_schema", "regex", "ebnf", "grammar", "format",
-)  # fmt: skip
 
 
-class Part(NamedTuple):
-    """One stretch of generated text. `place` names it for a person: `text`, `reasoning`, ..."""
+class Shared(NamedTuple):
+    """Facts worked out once for both sides of a pair."""
 
-    place: str
-    text: str
+    request: RequestFacts
+    answer: AnswerFacts
+    other: AnswerFacts | None
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,8 @@ class Subject:
     """One observation to be examined, with all that a detector may look at.
 
     `other` is the other side's observation, None where one answer is inspected alone. `expected` is
-    what structure the request asks for, None for free text.
+    what structure the request asks for, None for free text. `client_body` is the request
+    as the client sent it, where the replayed one differs; `shared` saves work where a pair is judged.
     """
 
     observation: Observation
@@ -58,27 +58,62 @@ class Subject:
     body: dict[str, Any]
     other: Observation | None = None
     expected: ExpectedStructure | None = None
+    vocabulary_size: int | None = None
+    client_body: dict[str, Any] | None = None
+    shared: Shared | None = None
 
     @cached_property
+    def request(self) -> RequestFacts:
+        """What the request says."""
+        return self.shared.request if self.shared else RequestFacts(self.body)
+
+    @cached_property
+    def answer(self) -> AnswerFacts:
+        """What this side's text and tokens show."""
+        return self.shared.answer if self.shared else AnswerFacts(self.observation)
+
+    @cached_property
+    def other_answer(self) -> AnswerFacts | None:
+        """The same of the other side, None where it gave no answer."""
+        if self.other is None or self.other.failure is not None:
+            return None
+        if self.shared is not None and self.shared.other is not None:
+            return self.shared.other
+        return AnswerFacts(self.other)
+
+    @property
     def prompt(self) -> str:
         """Every text of the request, joined by new lines: messages of all roles, or the prompt."""
-        texts = [text for _, text in _messages(self.body)]
-        return "\n".join(texts)
+        return self.request.prompt
 
-    @cached_property
+    @property
     def last_user_text(self) -> str:
         """The last user message, or the whole prompt of a completion; empty if there is none."""
-        users = [text for role, text in _messages(self.body) if role == "user"]
-        return users[-1] if users else ""
+        return self.request.last_user_text
 
-    @cached_property
+    @property
     def parts(self) -> tuple[Part, ...]:
         """The generated texts: the answer, the reasoning and each tool call's arguments."""
-        observation = self.observation
-        parts = [Part("text", observation.text), Part("reasoning", observation.reasoning)]
-        for number, call in enumerate(observation.tool_calls):
-            parts.append(Part(f"arguments of tool call {number}", call.arguments))
-        return tuple(part for part in parts if part.text)
+        return self.answer.parts
+
+    @property
+    def lists(self) -> TopLists:
+        """Numbers of the tokens' lists of alternatives."""
+        return self.answer.lists
+
+    @property
+    def other_finished(self) -> bool:
+        """Whether the other side answered and ended its answer itself."""
+        return (
+            self.other is not None
+            and self.other.failure is None
+            and (self.other.finish_reason or "").lower() in _FINISHED
+        )
+
+    @property
+    def is_own_limit(self) -> bool:
+        """Whether the answer was ended by the limit that the request itself set."""
+        return self.is_limited and self.token_limit is not None and self.reached_limit is not False
 
     @cached_property
     def token_limit(self) -> int | None:
@@ -114,24 +149,13 @@ class Subject:
     @cached_property
     def is_constrained(self) -> bool:
         """Whether decoding was masked (schema, grammar, choice, forced tool): logits lists are too."""
-        if any(self.body.get(key) for key in _CONSTRAINT_KEYS):
-            return True
-        asked = self.body.get("response_format")
-        if isinstance(asked, dict) and asked.get("type") not in (None, "text"):
-            return True
-        choice = self.body.get("tool_choice")
-        return choice == "required" or isinstance(choice, dict)
+        return is_constrained(self.body)
 
     @cached_property
     def is_greedy(self) -> bool:
         """Whether the request says temperature 0."""
         temperature = self.body.get("temperature")
         return isinstance(temperature, int | float) and temperature == 0
-
-    @cached_property
-    def lists(self) -> TopLists:
-        """Numbers of the tokens' lists of alternatives, computed once for all detectors."""
-        return top_lists(self.observation.tokens)
 
     @property
     def has_text_to_judge(self) -> bool:
@@ -183,33 +207,9 @@ class Subject:
         )
 
 
+__all__ = ["Part", "Shared", "Subject", "shorten"]
+
+
 def shorten(text: str, limit: int = 40) -> str:
     """Quote at most `limit` characters of model output for a message, control characters escaped."""
     return repr(text if len(text) <= limit else text[:limit] + "…")
-
-
-def _messages(body: dict[str, Any]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    messages = body.get("messages")
-    for message in messages if isinstance(messages, list) else []:
-        if isinstance(message, dict):
-            role = message.get("role")
-            found.append((role if isinstance(role, str) else "", _content_text(message.get("content"))))
-    for key in ("prompt", "inputs", "input"):
-        if text := _content_text(body.get(key)):
-            found.append(("user", text))
-    return found
-
-
-def _content_text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    texts: list[str] = []
-    for item in content:
-        if isinstance(item, str):
-            texts.append(item)
-        elif isinstance(item, dict) and isinstance(item.get("text"), str):
-            texts.append(item["text"])
-    return "\n".join(texts)

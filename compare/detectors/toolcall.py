@@ -6,100 +6,173 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from compare.detectors.json_diagnosis import diagnose, schema_violations
+from compare.detectors.facts import Part
+from compare.detectors.json_diagnosis import diagnose
+from compare.detectors.json_schema import schema_violations
+from compare.detectors.leaks import reserved_in
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
-RESERVED = re.compile(
-    r"<unk>|</?s>|<pad>|<mask>|<bos>|<eos>|<unused\d+>|<0x[0-9A-Fa-f]{2}>|<\|[a-z_0-9]{2,40}\|>|\[PAD\d*\]"
+_MARKUP = re.compile(
+    r"<\|channel\|>\s*commentary|<\|(?:start|channel)\|>[^<]{0,60}\bto=|</?tool_calls?>|<\|/?tool_?calls?"
+    r"|\[TOOL_CALLS?\]|<function=|</?function_calls?>|<\|python_tag\|>|functools\[|<\uff5ctool|<tool_use>"
+    r"|<invoke name=|<\|tool|\u2581calls?\u2581begin|\u273fFUNCTION\u273f|<\|?action_start"
+    r"|<(?:minimax|seed|antml):|\bto=functions\.\w+"
 )
-"""Tokens that a tokenizer keeps for itself and no answer should show."""
-_CHANNEL = re.compile(r"<\|channel\|>\s*(?:commentary|analysis)|<tool_call>|<\|tool_call|\[TOOL_CALLS\]")
+_REACT = re.compile(r"^Action:\s*(\S+)\s*\n+Action Input:", re.MULTILINE)
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_FENCE_LINE = re.compile(r"^```\w*\s*|\s*```$")
+_LETTERS = re.compile(r"[^\W\d_]{3,}(?![^<]*>)")
+_ASKS_EXAMPLE = re.compile(
+    r"\b(?:example|looks? like|don't call|do not call|without calling|show me (?:the|a|what)|explain|describe"
+    r"|document)\b",
+    re.IGNORECASE,
+)
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs")
+_FINISHED_WITH_CALL = ("tool_calls", "function_call", "tool_use")
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield `arguments_<json code>`, `arguments_schema`, `reserved_tokens`, `unknown_tool`, `as_text`, ..."""
+    """Yield `arguments_<json code>`, `arguments_schema_<kind>`, `unknown_tool`, `as_text`, `missing`, ..."""
     if not subject.has_text_to_judge:
         return
+    observation = subject.observation
     tools = _tools(subject.body)
-    for number, call in enumerate(subject.observation.tool_calls):
+    for number, call in enumerate(observation.tool_calls):
         yield from _call(subject, number, call.name, call.arguments, tools)
-    if not subject.observation.tool_calls:
-        yield from _written_as_text(subject, tools)
+    leaked = list(_written_as_text(subject, tools))
+    yield from leaked
+    if observation.tool_calls or leaked or observation.failure is not None:
+        return
+    if (observation.finish_reason or "").lower() in _FINISHED_WITH_CALL:
+        yield subject.finding(
+            Family.TOOLCALL, "missing", f"the server says {observation.finish_reason!r} and no call came"
+        )
+    elif _is_call_required(subject.body) and tools and subject.is_finished:
+        yield subject.finding(Family.TOOLCALL, "missing", "the request requires a tool call and none came")
 
 
 def _call(
     subject: Subject, number: int, name: str, arguments: str, tools: dict[str, Any]
 ) -> Iterable[Finding]:
     where = f"tool call {number} ({shorten(name)})"
-    if tools and name not in tools:
+    if not name.strip():
+        yield subject.finding(Family.TOOLCALL, "unnamed", f"tool call {number} has no name")
+    elif tools and name not in tools:
         yield subject.finding(
             Family.TOOLCALL,
             "unknown_tool",
-            f"{where} names no tool of the request: {', '.join(sorted(tools))}",
+            f"{where} names no tool of the request: {', '.join(sorted(tools))[:200]}",
         )
-    if (match := RESERVED.search(arguments)) and match.group() not in subject.prompt:
+    elif not tools and not name.isascii() or any(mark in name for mark in "<>{}|\n "):
+        yield subject.finding(Family.TOOLCALL, "odd_name", f"{where} has a name that no tool has")
+    forced = _forced_tool(subject.body)
+    if forced is not None and name.strip() and name != forced:
         yield subject.finding(
-            Family.TOOLCALL, "reserved_tokens", f"{where} holds the reserved token {match.group()}"
+            Family.TOOLCALL, "other_tool", f"{where} is not {forced!r}, which the request demands"
+        )
+    if hits := reserved_in(subject, Part(f"arguments of tool call {number}", arguments)):
+        yield subject.finding(
+            Family.TOOLCALL, "reserved_tokens", f"{where} holds the reserved token {hits[0].group()}"
         )
     diagnosis = diagnose(arguments or "{}")
     if diagnosis.code:
         yield subject.finding(
             Family.TOOLCALL,
             f"arguments_{diagnosis.code}",
-            f"the arguments of {where} are no JSON: {diagnosis.message}, {shorten(arguments)}",
+            f"the arguments of {where} are no JSON: {diagnosis.said}, {shorten(arguments)}",
+        )
+        return
+    if isinstance(diagnosis.value, str) and isinstance(diagnose(diagnosis.value).value, dict):
+        yield subject.finding(
+            Family.TOOLCALL,
+            "arguments_double_encoded",
+            f"the arguments of {where} are a string that holds JSON (repairable: decode it)",
         )
     elif not isinstance(diagnosis.value, dict):
         yield subject.finding(
             Family.TOOLCALL, "arguments_not_object", f"the arguments of {where} are no object"
         )
     elif isinstance(schema := tools.get(name), dict):
-        for path, message in schema_violations(diagnosis.value, schema)[:1]:
+        for violation in schema_violations(diagnosis.value, schema)[:1]:
             yield subject.finding(
                 Family.TOOLCALL,
-                "arguments_schema",
-                f"the arguments of {where} break the tool's schema at {path}: {message[:120]}",
+                f"arguments_{violation.code}",
+                f"the arguments of {where} break the tool's schema at {violation.path}: "
+                f"{violation.message[:120]} (not repairable)",
             )
 
 
 def _written_as_text(subject: Subject, tools: dict[str, Any]) -> Iterable[Finding]:
-    text = subject.observation.text
-    if (match := _CHANNEL.search(text)) and match.group() not in subject.prompt:
-        yield subject.finding(
-            Family.TOOLCALL,
-            "as_text",
-            f"a tool call stands in the text as {shorten(match.group())}",
-            place="text",
-            span=match.span(),
-        )
-        return
-    choice = subject.body.get("tool_choice")
-    if tools and choice != "none" and "{" in text and any(name in text for name in tools):
-        value = diagnose(text).value
-        if (
-            isinstance(value, dict)
-            and value.get("name") in tools
-            and ("arguments" in value or "parameters" in value)
-        ):
+    """Find a call in the answer's text or reasoning that the server's parser let through."""
+    for part in subject.parts:
+        if part.place not in ("text", "reasoning"):
+            continue
+        if (span := _leak(subject, part, tools)) is not None:
+            said = shorten(part.text[span[0] : span[1]])
             yield subject.finding(
                 Family.TOOLCALL,
                 "as_text",
-                f"the call of {value['name']} was written as text",
-                place="text",
-                span=(0, len(text)),
+                f"a tool call stands in the text as {said}",
+                place=part.place,
+                span=span,
             )
             return
-    if choice == "required" and tools and subject.observation.failure is None and subject.is_finished:
-        yield subject.finding(Family.TOOLCALL, "missing", "the request requires a tool call and none came")
+
+
+def _leak(subject: Subject, part: Part, tools: dict[str, Any]) -> tuple[int, int] | None:
+    text = part.text
+    # What stands in code is being talked about, unless the request has tools to call.
+    shown = text if tools else _CODE.sub(lambda match: " " * len(match.group()), text)
+    match = _MARKUP.search(shown)
+    if match is not None and match.group() not in subject.prompt:
+        return match.span()
+    if not tools or part.place != "text":
+        return None
+    if (react := _REACT.search(text)) and react.group(1) in tools:
+        return react.span()
+    named = [name for name in tools if name in text]
+    if not named:
+        return None
+    bare = _FENCE_LINE.sub("", text.strip()).strip()
+    for name in named:
+        # As a call in Python's manner, the whole answer through.
+        if re.fullmatch(rf"\[?\s*(?:print\()?{re.escape(name)}\(.*\)\s*\]?", bare, re.DOTALL):
+            return 0, len(text)
+        at = re.search(
+            rf'["\'](?:name|function|tool|action|tool_name)["\']\s*:\s*["\']{re.escape(name)}["\']', text
+        )
+        if at is not None and any(f'"{key}"' in text or f"'{key}'" in text for key in _ARGUMENTS):
+            after = text[at.end() :]
+            closed = after[after.rfind("}") + 1 :] if "}" in after else ""
+            # Prose after it makes it an example; a call that the parser let through ends the answer.
+            if not _LETTERS.search(closed) and not _ASKS_EXAMPLE.search(subject.last_user_text):
+                return at.span()
+    value = diagnose(text).value if subject.body.get("tool_choice") != "none" and "{" in text else None
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in tools:
+        return 0, len(text)
+    return None
+
+
+def _is_call_required(body: dict[str, Any]) -> bool:
+    return body.get("tool_choice") in ("required", "any") or _forced_tool(body) is not None
+
+
+def _forced_tool(body: dict[str, Any]) -> str | None:
+    choice = body.get("tool_choice")
+    function = choice.get("function") if isinstance(choice, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _tools(body: dict[str, Any]) -> dict[str, Any]:
     """The request's tools: name to parameter schema (None where it gives none)."""
     found: dict[str, Any] = {}
-    tools = body.get("tools")
-    for tool in tools if isinstance(tools, list) else []:
-        function = tool.get("function", tool) if isinstance(tool, dict) else None
-        if isinstance(function, dict) and isinstance(function.get("name"), str):
-            found[function["name"]] = function.get("parameters")
+    for key in ("tools", "functions"):
+        tools = body.get(key)
+        for tool in tools if isinstance(tools, list) else []:
+            function = tool.get("function", tool) if isinstance(tool, dict) else None
+            if isinstance(function, dict) and isinstance(function.get("name"), str):
+                found[function["name"]] = function.get("parameters")
     return found

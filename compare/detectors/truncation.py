@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from compare.detectors.nesting import nesting
 from compare.detectors.subject import Subject, shorten
+from compare.detectors.usage import detect_usage
 from compare.result import Family, Finding
 from ingest.observation import FailureKind
 from ingest.settings import DetectorSettings
@@ -18,15 +19,21 @@ from ingest.settings import DetectorSettings
 _CUT_KINDS = (FailureKind.CUT_STREAM, FailureKind.IDLE_TIMEOUT, FailureKind.TOTAL_TIMEOUT)
 _FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)", re.MULTILINE)
 _CODE_SPAN = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-_THINK = re.compile(r"<(/?)think(?:ing)?>")
+_THINK = re.compile(
+    r"<(/?)(?:think(?:ing)?|thought|reasoning|seed:think|analysis)>|\[(/?)THINK\]|(\u25c1/?think\u25b7)"
+)
 _TAG_REST = re.compile(r"\s*/?think(?:ing)?>")
+_CHANNEL = re.compile(
+    r"(?:^|\W)analysis[A-Z].*?(?:assistant)?final[A-Z]|assistantfinal|assistantcommentary", re.DOTALL
+)
 _BEGINS_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
 _MID_AIR = re.compile(r"(?:[(\[{,]|[\u3001\uff0c\uff08])$")
 _SENTENCE_END = re.compile(r"[.!?:;)\]}>\"'`*_|~\u3002\uff01\uff1f\u201d\u2019\u300d\u2026]$|[^\w\s]$")
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield `limit`, `limit_not_reached`, `engine_limit`, `hidden_limit`, `lost`, `open_*`, `mid_air`."""
+    """Yield `limit`, `limit_not_reached`, `engine_limit`, `hidden_limit`, `lost`, `open_*`, `mid_air`, ..."""
+    yield from detect_usage(subject, settings)
     failure = subject.observation.failure
     if failure is not None:
         if failure.kind in _CUT_KINDS and subject.parts:
@@ -51,22 +58,20 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
 
 def _limited(subject: Subject) -> Finding:
     limit, used = subject.token_limit, subject.observation.completion_tokens
-    if limit is None:
-        other_ended = (
-            subject.other is not None
-            and subject.other.failure is None
-            and (subject.other.finish_reason or "") in ("stop", "tool_calls", "eos")
-        )
+    prompt = subject.observation.prompt_tokens
+    is_context = prompt is not None and used is not None and _is_context_size(prompt + used)
+    if limit is None or (is_context and used is not None and used < limit - 1):
+        # The context is full: nobody's fault, unless the other side came to an end within it.
+        other_ended = subject.other_finished
         return _at_end(
             subject,
-            "engine_limit",
-            "the answer ran into the engine's own limit"
+            "context_full" if is_context else "engine_limit",
+            ("the context is full" if is_context else "the answer ran into the engine's own limit")
             + (" and the other side ended by itself" if other_ended else ""),
             is_fault=other_ended,
             measured=used,
         )
     if used is not None and used < limit - 1:
-        prompt = subject.observation.prompt_tokens
         return _at_end(
             subject,
             "limit_not_reached",
@@ -85,6 +90,11 @@ def _limited(subject: Subject) -> Finding:
     )
 
 
+def _is_context_size(tokens: int) -> bool:
+    """Whether a sum of tokens is a context's size, or one off it: sizes are multiples of 512."""
+    return tokens >= 1024 and (tokens + 1) % 512 <= 2
+
+
 def _thinking(subject: Subject) -> Iterable[Finding]:
     """Find a `<think>` that is never closed, or the rest of a closing tag that a stop string cut in two."""
     text = subject.observation.text
@@ -96,18 +106,43 @@ def _thinking(subject: Subject) -> Iterable[Finding]:
             place="text",
             span=match.span(),
         )
-    if "<think" not in text:
+    if "assistant" in text and (leak := _CHANNEL.search(text)):
+        yield subject.finding(
+            Family.TRUNCATION,
+            "channel_leak",
+            f"channel names are glued to the text: {shorten(leak.group()[-24:])}",
+            place="text",
+            span=leak.span(),
+            is_fault=False,
+        )
+    if "think" not in text and "THINK" not in text and "reasoning" not in text and "<thought" not in text:
         return
     tags = list(_THINK.finditer(_blank_code(text)))
-    if tags and not tags[-1].group(1):
+    if not tags or tags[0].group() in subject.last_user_text:
+        return
+    if not _closes(tags[-1]):
         yield subject.finding(
             Family.TRUNCATION,
             "open_thinking",
             "the reasoning is never closed",
             place="text",
             span=(tags[-1].start(), len(text)),
-            is_fault=not (subject.is_limited and subject.reached_limit is not False),
+            is_fault=not subject.is_own_limit,
         )
+    elif _closes(tags[0]):
+        # Chat templates that open the reasoning in the prompt leave the closing tag alone in the text.
+        yield subject.finding(
+            Family.TRUNCATION,
+            "thinking_leak",
+            "the answer begins inside reasoning that it never opened",
+            place="text",
+            span=(0, tags[0].end()),
+            is_fault=False,
+        )
+
+
+def _closes(tag: re.Match[str]) -> bool:
+    return "/" in tag.group()
 
 
 def _open_end(subject: Subject) -> Iterable[Finding]:

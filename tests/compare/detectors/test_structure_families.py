@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from compare.detectors.json_diagnosis import MAX_DEPTH, diagnose, schema_violations
+from compare.detectors.json_diagnosis import MAX_DEPTH, diagnose
+from compare.detectors.json_schema import schema_violations
 from ingest.observation import ToolCall
 from tests.compare.detectors.helpers import families, found, subject
 
@@ -32,8 +33,8 @@ _TOOLS = [{"type": "function", "function": {"name": "pay", "parameters": _SCHEMA
         ('```\n{"a": 1}\n```', "fenced", {"a": 1}),
         ('{"a": [1, 2,],}', "trailing_comma", {"a": [1, 2]}),
         ('{"a": ", ]"}', "", {"a": ", ]"}),
-        ("{'a': True, 'b': None}", "python_literals", None),
-        ('{"a": True}', "python_literals", None),
+        ("{'a': True, 'b': None}", "python_literals", {"a": True, "b": None}),
+        ('{"a": True}', "python_literals", {"a": True}),
         ('{"a": 1}{"b": 2}', "concatenated", {"a": 1}),
         ('{"a": 1}\n{"b": 2}', "concatenated", {"a": 1}),
         ('Here you are: {"a": 1}', "prose_around", {"a": 1}),
@@ -57,7 +58,7 @@ def test_diagnosis(text: str, code: str, value: object) -> None:
     [
         ('{"a": 1}', "stop", _JSON, {}),
         ('```json\n{"total": 1}\n```', "stop", _WITH_SCHEMA, {"fenced": True}),
-        ('{"total": "1"}', "stop", _WITH_SCHEMA, {"schema_invalid": True}),
+        ('{"total": "1"}', "stop", _WITH_SCHEMA, {"schema_type": True}),
         ("Sorry.", "stop", _JSON, {"not_json": True}),
         ("Sorry.", "stop", {}, {}),
         ('Use {"a": 1,} as input.', "stop", {}, {}),
@@ -73,10 +74,9 @@ def test_json_findings(text: str, finish: str, body: dict[str, Any], codes: dict
 
 
 def test_violations_name_their_path() -> None:
-    finding = found(subject('{"lines": [1, "2"]}', body=_WITH_SCHEMA))[("json", "schema_invalid")]
-    assert "/lines/1" in finding.message
-    assert "total" in finding.message
-    assert finding.measured == 2.0
+    findings = found(subject('{"lines": [1, "2"]}', body=_WITH_SCHEMA))
+    assert "/lines/1" in findings[("json", "schema_type")].message
+    assert "total" in findings[("json", "schema_missing_key")].message
 
 
 @pytest.mark.parametrize("schema", [{"type": "no such type"}, {"$ref": "http://127.0.0.1:1/schema.json"}])
@@ -88,8 +88,8 @@ def test_a_schema_that_cannot_be_used_judges_nothing(schema: dict[str, Any]) -> 
     ("arguments", "codes"),
     [
         ('{"total": 3}', set()),
-        ("", {"arguments_schema"}),
-        ('{"total": "three"}', {"arguments_schema"}),
+        ("", {"arguments_schema_missing_key"}),
+        ('{"total": "three"}', {"arguments_schema_type"}),
         ("[1]", {"arguments_not_object"}),
         ('{"total": 3}{"total": 9}', {"arguments_concatenated"}),
         ("{'total': 3}", {"arguments_python_literals"}),

@@ -1,0 +1,220 @@
+"""Runs of positions whose distribution is too flat, too narrow, or sinks: the token half of `logits`.
+
+Entropies are bounds (design, section 5): a lower bound says "flat" even through a list of twenty, an
+upper bound says "collapsed" whatever the list leaves out. Healthy positions are told by their best
+logprob alone, so that bounds are worked out for few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.detectors.asked import is_asked_for, other_side_repeats
+from compare.detectors.subject import Subject
+from compare.metrics.distribution import normalise, report_of, same_token
+from compare.metrics.entropy import entropy_lower, entropy_upper
+from compare.result import Family, Finding
+from ingest.observation import Token
+from ingest.settings import DetectorSettings
+
+LARGEST_VOCABULARY = 262_144
+"""Stands in where the vocabulary is not known: an upper bound grows with it."""
+_FLAT_MAX_BEST = -1.1
+"""With p1 over exp(-1.1), entropy cannot pass 9 nats under 270,000 tokens."""
+_EVEN_MIN_ENTRIES = 3
+_EVEN_TOLERANCE = 1e-6
+
+
+class TokenRun(NamedTuple):
+    """Positions [start, end) in a row."""
+
+    start: int
+    end: int
+
+
+def detect_runs(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Yield `flat`, `even`, `collapse` and `slide` for an answer whose decoding was not masked."""
+    yield from _flat(subject, settings)
+    yield from _even(subject, settings)
+    yield from _collapse(subject, settings)
+    yield from _slide(subject, settings)
+
+
+def lower_bounds(tokens: list[Token]) -> NDArray[np.float64]:
+    """(n,) lower bounds of the entropy in nats, 0 where a list cannot be trusted."""
+    positions = normalise([report_of(token) for token in tokens])
+    bounds: NDArray[np.float64] = np.where(positions.is_scored, entropy_lower(positions), 0.0)
+    return bounds
+
+
+def upper_bounds(tokens: list[Token], vocabulary: int) -> NDArray[np.float64]:
+    """(n,) upper bounds of the entropy in nats, infinite where a list cannot be trusted."""
+    positions = normalise([report_of(token) for token in tokens])
+    bounds: NDArray[np.float64] = np.where(positions.is_scored, entropy_upper(positions, vocabulary), np.inf)
+    return bounds
+
+
+def runs_of(indices: NDArray[np.int64]) -> list[TokenRun]:
+    """Split increasing indices into runs without a gap."""
+    if not indices.size:
+        return []
+    return [
+        TokenRun(int(part[0]), int(part[-1]) + 1)
+        for part in np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
+    ]
+
+
+def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    lists, tokens = subject.lists, subject.observation.tokens
+    suspects = lists.position[lists.best <= _FLAT_MAX_BEST]
+    if not suspects.size:
+        return
+    floors = lower_bounds([tokens[index] for index in suspects.tolist()])
+    flat = suspects[floors > settings.flat_entropy_nats]
+    floor_at = dict(zip(suspects.tolist(), floors.tolist(), strict=True))
+    # A broken layer is flat throughout: a short answer is flat if it is so at nearly every position.
+    is_throughout = (
+        flat.size >= 2 and flat.size >= settings.flat_share * lists.position.size and (lists.size > 1).all()
+    )
+    for run in [TokenRun(int(flat[0]), int(flat[-1]) + 1)] if is_throughout else runs_of(flat):
+        if run.end - run.start >= settings.flat_run_tokens or is_throughout:
+            least = min(floor_at[index] for index in range(run.start, run.end) if index in floor_at)
+            yield _finding(
+                subject,
+                "flat",
+                f"{run.end - run.start} tokens were drawn from an almost even distribution "
+                f"(at least {least:.1f} nats)",
+                run,
+                least,
+                settings.flat_entropy_nats,
+            )
+            return
+
+
+def _even(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Find lists whose entries all have one and the same probability: no model ranks like that."""
+    lists = subject.lists
+    even = lists.position[
+        (lists.possible >= _EVEN_MIN_ENTRIES)
+        & (lists.possible == lists.size)
+        & (lists.best < -np.log(_EVEN_MIN_ENTRIES) + _EVEN_TOLERANCE)
+        & (np.abs(lists.mass - lists.size * np.exp(lists.best)) <= _EVEN_TOLERANCE * lists.mass)
+    ]
+    if even.size and even.size >= settings.flat_share * lists.position.size:
+        run = TokenRun(int(even[0]), int(even[-1]) + 1)
+        yield _finding(
+            subject,
+            "even",
+            f"all alternatives have the same probability at {even.size} positions",
+            run,
+            float(even.size),
+            settings.flat_share * lists.position.size,
+        )
+
+
+def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Find a long run without any choice, in a repetition or where the other side had a choice."""
+    lists, tokens = subject.lists, subject.observation.tokens
+    length = settings.collapse_run_tokens
+    if lists.position.size < length:
+        return
+    # Entropy is at least -p log p - q log q, so a narrow position has p1 over 1 - its entropy.
+    narrow = lists.position[lists.best > np.log1p(-settings.collapse_entropy_nats)]
+    for run in runs_of(narrow):
+        if run.end - run.start < length:
+            continue
+        within = list(tokens[run.start : run.end])
+        bounds = upper_bounds(within, subject.vocabulary_size or LARGEST_VOCABULARY)
+        mean = float(bounds.mean())
+        if not mean < settings.collapse_entropy_nats:
+            continue
+        if not subject.is_finished and _is_repetition(subject, within, settings):
+            said = "and repeat themselves"
+        elif (excess := _other_mean(subject, run)) is not None and excess > settings.collapse_excess_nats:
+            said = f"where the other side has {excess:.2f} in the same context"
+        else:
+            continue
+        yield _finding(
+            subject,
+            "collapse",
+            f"{len(within)} tokens in a row have at most {mean:.4f} nats of entropy, {said}",
+            run,
+            mean,
+            settings.collapse_entropy_nats,
+        )
+        return
+
+
+def _is_repetition(subject: Subject, tokens: list[Token], settings: DetectorSettings) -> bool:
+    distinct = {token.id if token.id is not None else token.raw or token.text for token in tokens}
+    if len(distinct) > settings.collapse_distinct_share * len(tokens):
+        return False
+    unit = "".join(token.text for token in tokens[: len(distinct)])
+    return not (
+        is_asked_for(subject, unit) and (subject.other_answer is None or other_side_repeats(subject, unit))
+    )
+
+
+def _other_mean(subject: Subject, run: TokenRun) -> float | None:
+    """The other side's mean lower bound over the run, if both sides chose the same tokens to its end."""
+    if subject.other_answer is None or (subject.lists.mass == 1.0).all():
+        return None
+    own, other = subject.observation.tokens, subject.other_answer.observation.tokens
+    if len(other) < run.end or common_prefix(own[: run.end], other[: run.end]) < run.end:
+        return None
+    return float(lower_bounds(list(other[run.start : run.end])).mean())
+
+
+def common_prefix(own: tuple[Token, ...], other: tuple[Token, ...]) -> int:
+    """How many leading tokens are the same, by id or bytes."""
+    for index, (left, right) in enumerate(zip(own, other, strict=False)):
+        if not same_token(left, right):
+            return index
+    return min(len(own), len(other))
+
+
+def _slide(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    fall = slide_of(subject.answer.logprobs, settings)
+    if fall is None:
+        return
+    if subject.other_answer is not None and slide_of(subject.other_answer.logprobs, settings) is not None:
+        return
+    window = settings.slide_window_tokens
+    total = len(subject.observation.tokens)
+    yield _finding(
+        subject,
+        "slide",
+        f"the mean logprob of {window} tokens sinks from {fall[0]:.2f} at first to {fall[1]:.2f} at last",
+        TokenRun(total - window, total),
+        fall[1],
+        settings.slide_mean_logprob,
+    )
+
+
+def slide_of(logprobs: NDArray[np.float64], settings: DetectorSettings) -> tuple[float, float] | None:
+    """Return the mean of the first window and of the last where the answer sinks, else None.
+
+    An answer sinks if the last window lies under `slide_mean_logprob`, and by `slide_drop_nats` under
+    the first. It needs two whole windows of known, finite logprobs.
+    """
+    window = settings.slide_window_tokens
+    if logprobs.size < 2 * window:
+        return None
+    first, last = logprobs[:window], logprobs[-window:]
+    if not (np.isfinite(first).all() and np.isfinite(last).all()):
+        return None
+    before, after = float(first.mean()), float(last.mean())
+    is_sinking = after < settings.slide_mean_logprob and before - after > settings.slide_drop_nats
+    return (before, after) if is_sinking else None
+
+
+def _finding(
+    subject: Subject, code: str, message: str, run: TokenRun, measured: float, threshold: float
+) -> Finding:
+    return subject.finding(
+        Family.LOGITS, code, message, place="tokens", span=run, measured=measured, threshold=threshold
+    )

@@ -1,0 +1,190 @@
+"""What several detectors ask of a request or an answer, each worked out once a pair and on demand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.detectors.languages import language_of
+from compare.detectors.scripts import letters_by_script
+from compare.detectors.top_lists import TopLists, top_lists
+from ingest.observation import Observation
+
+# Words of requests whose right answer repeats itself. They silence only what is closed or what the
+# other side shows too, never a loop that the candidate alone runs into its limit.
+_ASKS_REPETITION = re.compile(
+    r"\b(?:repeat(?:ing|ed(?:ly)?)?|repetiti\w+|refrain|chorus|songs?|lyrics|lullaby|poems?|mantra|litany|base64"
+    r"|hex ?dumps?|hexadecimal|padding|ascii|banner|verbatim|separator|divider|placeholder|dummy"
+    r"|morse|sparkline|lorem ipsum|tongue twister|bar chart|progress bar|echo|zeros?|zeroes|\d+\s*times|\d+\s*x\s*\d+"
+    r"|(?:print|write|output|generate|fill|draw|make|give|create|show|type|say|list|produce|return|need|want)\b"
+    r"[^.\n]{0,48}\b(?:ones|grid|matrix|copies|spaces|pattern|dots|dashes|asterisks|stars|underscores|emojis?"
+    r"|blanks?|hex|pad|over and over|(?:same|identical) \w+|\d{2,} (?:rows|lines|characters|bytes)))\b"
+    r"|重复|复制|填充|[0-9十百]次|遍|répète\w*|wiederhol\w*|repite|повтор\w*",
+    re.IGNORECASE,
+)
+_TALKS_OF_TOKENS = re.compile(
+    r"\b(?:special|stop|end|eos|bos|unk|pad(?:ding)?|mask|control|reserved|chat|prompt)[ _-]?"
+    r"(?:tokens?|templates?|formats?|sequences?)\b|tokeni[sz]|\bchatml\b|\bvocab|\bsentencepiece\b|\bdetokeni",
+    re.IGNORECASE,
+)
+_ALL_SCRIPTS = re.compile(
+    r"translat|traduc|tradui|übersetz|перевод|перевед|翻译|翻訳|번역|\blanguages?\b|alphabet|multilingual"
+    r"|bilingual|etymolog|\bwords? for\b|\bscripts?\b|\bunicode\b|\btransliterat"
+    r"|\bnative name|中文|日语|日本語",
+    re.IGNORECASE,
+)
+_LANGUAGE_NAMES = {
+    "HAN": r"chinese|mandarin|cantonese|kanji|hanzi|japanese",
+    "KANA": r"japanese|hiragana|katakana",
+    "HANGUL": r"korean|hangul",
+    "CYRILLIC": r"russian|cyrillic|ukrainian|bulgarian|serbian",
+    "ARABIC": r"arabic|persian|farsi|urdu",
+    "HEBREW": r"hebrew|yiddish",
+    "THAI": r"thai",
+    "INDIC": r"hindi|sanskrit|devanagari|bengali|tamil|telugu|marathi",
+    "GREEK": r"greek",
+    "ARMENIAN": r"armenian",
+    "GEORGIAN": r"georgian",
+    "LATIN": r"english|french|german|spanish|portuguese|italian|dutch|polish|turkish|swedish|vietnamese"
+    r"|indonesian|latin|英文|英语|英語|영어|по-английски|английск\w*|englisch|inglés|anglais",
+}
+_NAMES_SCRIPT = {
+    script: re.compile(rf"(?<![^\W_])(?:{names})(?![^\W_])", re.IGNORECASE)
+    for script, names in _LANGUAGE_NAMES.items()
+}
+WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+"""A run of letters, with an apostrophe inside."""
+_MAX_WORDS_TEXT = 65_536
+
+
+class Part(NamedTuple):
+    """One stretch of generated text. `place` names it for a person: `text`, `reasoning`, ..."""
+
+    place: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RequestFacts:
+    """A request's body and what it says."""
+
+    body: dict[str, Any]
+
+    @cached_property
+    def messages(self) -> list[tuple[str, str]]:
+        """(role, text) of each message, or the prompt of a completion as a user's."""
+        return messages_of(self.body)
+
+    @cached_property
+    def prompt(self) -> str:
+        """Every text of the request, joined by new lines."""
+        return "\n".join([text for _, text in self.messages])
+
+    @cached_property
+    def last_user_text(self) -> str:
+        """The last user message, or the whole prompt of a completion; empty if there is none."""
+        return next((text for role, text in reversed(self.messages) if role == "user"), "")
+
+    @cached_property
+    def letters(self) -> dict[str, int]:
+        """Letters of the prompt by script."""
+        return letters_by_script(self.prompt)
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language of the last user message, None where it cannot be told."""
+        return language_of(self.last_user_text)
+
+    @cached_property
+    def asks_repetition(self) -> bool:
+        """Whether the prompt names something whose right answer repeats itself."""
+        return _ASKS_REPETITION.search(self.prompt) is not None
+
+    @cached_property
+    def is_about_languages(self) -> bool:
+        """Whether the prompt asks for a translation, or for languages or scripts at large."""
+        return _ALL_SCRIPTS.search(self.prompt) is not None
+
+    @cached_property
+    def named_scripts(self) -> frozenset[str]:
+        """Scripts of the languages that the prompt names."""
+        return frozenset(name for name, names in _NAMES_SCRIPT.items() if names.search(self.prompt))
+
+    @cached_property
+    def talks_of_tokens(self) -> bool:
+        """Whether the prompt is about tokenizers or their reserved tokens."""
+        return _TALKS_OF_TOKENS.search(self.prompt) is not None
+
+
+@dataclass(frozen=True)
+class AnswerFacts:
+    """An observation and what its text and tokens show."""
+
+    observation: Observation
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The generated texts that are not empty: answer, reasoning, each tool call's arguments."""
+        observation = self.observation
+        parts = [Part("text", observation.text), Part("reasoning", observation.reasoning)]
+        for number, call in enumerate(observation.tool_calls):
+            parts.append(Part(f"arguments of tool call {number}", call.arguments))
+        return tuple(part for part in parts if part.text)
+
+    @cached_property
+    def letters(self) -> dict[str, int]:
+        """Letters of the answer's text by script."""
+        return letters_by_script(self.observation.text)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The text's words in lower case, of its first 65,536 characters."""
+        return [word.lower() for word in WORD.findall(self.observation.text[:_MAX_WORDS_TEXT])]
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language of the text, None where it cannot be told."""
+        return language_of(self.observation.text)
+
+    @cached_property
+    def lists(self) -> TopLists:
+        """Numbers of the tokens' lists of alternatives."""
+        return top_lists(self.observation.tokens)
+
+    @cached_property
+    def logprobs(self) -> NDArray[np.float64]:
+        """(n,) the chosen tokens' logprobs in nats, NaN where the server gave none."""
+        return np.array([token.logprob for token in self.observation.tokens], dtype=np.float64)
+
+
+def messages_of(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """(role, text) of each message of a request, then its prompt, if it has one, as a user's."""
+    found: list[tuple[str, str]] = []
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else []:
+        if isinstance(message, dict):
+            role = message.get("role")
+            found.append((role if isinstance(role, str) else "", _content_text(message.get("content"))))
+    for key in ("prompt", "inputs", "input"):
+        if text := _content_text(body.get(key)):
+            found.append(("user", text))
+    return found
+
+
+def _content_text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts: list[str] = []
+    for item in content:
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict) and isinstance(item.get("text"), str):
+            texts.append(item["text"])
+    return "\n".join(texts)

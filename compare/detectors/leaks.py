@@ -1,0 +1,119 @@
+"""Family `garbage`, the tokenizer's part: reserved tokens, and marks that a detokenizer takes away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compare.detectors.facts import Part
+from compare.detectors.subject import Subject
+from compare.result import Family, Finding
+from ingest.settings import DetectorSettings
+
+RESERVED = re.compile(
+    r"<unk>|</?s>|<pad>|</?mask>|<bos>|<eos>|<eod>|<sep>|<cls>|<unused_?\d+>|<0x[0-9A-Fa-f]{2}>"
+    r"|<\|[A-Za-z_0-9\u2581.\-]{1,40}\|>|<\uff5c[^<>\uff5c]{1,60}\uff5c>|<\|[a-z_]{2,40}>"
+    r"|</?(?:start|end)_of_(?:turn|image|audio|text)>|<(?:eot_id|im_start|im_end|endoftext|extra_id_\d+)>"
+    r"|<(?:reserved|special|extra|dummy|placeholder)_?(?:special_)?(?:token)?_?\d+>"
+    r"|\[(?:PAD|UNK|CLS|SEP|MASK|BOS|EOS|gMASK|sMASK)\d*\]|\[/?INST\]|<</?SYS>>|\[/?AVAILABLE_TOOLS\]"
+    r"|\[control_\d+\]"
+)
+"""Tokens that a tokenizer keeps for itself and no answer should show."""
+_IS_HTML = {"<s>": "</s>", "<mask>": "</mask>"}
+_PIECE_MARK = re.compile(
+    r"(?<=[^\W\d_])\u2581|\u2581(?=[^\W\d_])"  # sentencepiece
+    r"|(?<=[a-z0-9,;:!?.\)])\u0120(?=[^\W_])|\u0120[a-z]+\u0120|(?:^|\s)\u0120\w+(?:\s+\u0120\w+){2}|\u0120{2}"
+    r"|\u010a{2}|\u010a\u0120|(?<=[a-z.!?:,;])\u010a"  # byte-level BPE
+    r"|[\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ec\u00ed\u00ee\u00ef\u00f0]"
+    r"[\u0120-\u0143\u00a1-\u00ac\u00ae-\u00bf][\u0120-\u0143]"
+)
+_SPARK = re.compile("[\u2582-\u2588]")
+_WORD_PIECE = re.compile(r"(?<=\w) ##[a-z]+")
+_WORD_PIECES_MIN = 3
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+_PRIVATE = re.compile(r"[\ue000-\uf8fe\U000f0000-\U000ffffd]{2,}")
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201e": "\u201c", "`": "`", "\u00ab": "\u00bb"}
+
+
+def detect_leaks(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
+    """Yield `reserved_tokens`, `detokenizer_leak` and `control_characters` of one part."""
+    yield from _reserved(subject, part)
+    text = part.text
+    if text.isascii():
+        if text.isprintable():
+            return
+    else:
+        if match := _PIECE_MARK.search(text):
+            around = text[max(0, match.start() - 3) : match.end() + 3]
+            if not _SPARK.search(around):
+                yield from _mark(
+                    subject, part, match, "detokenizer_leak", "a detokenizer's mark is in the text"
+                )
+        if match := _PRIVATE.search(text):
+            yield from _mark(subject, part, match, "private_characters", "private characters are in the text")
+    if match := _CONTROL.search(text):
+        yield from _mark(subject, part, match, "control_characters", "a control character is in the text")
+    pieces = list(_WORD_PIECE.finditer(text)) if " ##" in text else []
+    if len(pieces) >= _WORD_PIECES_MIN:
+        yield from _mark(subject, part, pieces[0], "detokenizer_leak", "word pieces are in the text")
+
+
+def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
+    """Reserved tokens that are neither quoted nor talked about."""
+    text = part.text
+    if "<" not in text and "[" not in text:
+        return []
+    hits = [match for match in RESERVED.finditer(text) if match.group() not in subject.prompt]
+    if not hits:
+        return []
+    if part.place == "text":
+        fences = [match.span() for match in _FENCE.finditer(text)] if "```" in text else []
+        hits = [
+            match
+            for match in hits
+            if not any(start <= match.start() < end for start, end in fences)
+            and not _is_quoted(text, match)
+            and not _is_html(text, match.group())
+        ]
+        if subject.request.talks_of_tokens and len({match.group() for match in hits}) == len(hits):
+            return []  # each named once: an explanation
+    return hits
+
+
+def _reserved(subject: Subject, part: Part) -> Iterable[Finding]:
+    hits = reserved_in(subject, part)
+    if hits:
+        yield subject.finding(
+            Family.GARBAGE,
+            "reserved_tokens",
+            f"{len(hits)} reserved tokens such as {hits[0].group()} are in the text",
+            place=part.place,
+            span=(hits[0].start(), hits[-1].end()),
+            measured=float(len(hits)),
+            threshold=1.0,
+        )
+
+
+def _mark(subject: Subject, part: Part, match: re.Match[str], code: str, message: str) -> Iterable[Finding]:
+    mark = match.group().strip()
+    if mark in subject.prompt or (subject.other is not None and mark in subject.other.text):
+        return
+    yield subject.finding(Family.GARBAGE, code, f"{message}: {mark!r}", place=part.place, span=match.span())
+
+
+def _is_quoted(text: str, match: re.Match[str]) -> bool:
+    """Whether a token stands in a code span or in quotation marks: then it is being talked about."""
+    start, end = match.span()
+    before = text[max(0, start - 200) : start]
+    if before.rpartition("\n")[2].count("`") % 2 == 1:
+        return True
+    return text[start - 1 : start] in _QUOTES and text[end : end + 1] == _QUOTES.get(text[start - 1 : start])
+
+
+def _is_html(text: str, token: str) -> bool:
+    """Whether `<s>` or `<mask>` is an element, closed as often as opened."""
+    for opening, closing in _IS_HTML.items():
+        if token in (opening, closing):
+            return 0 < text.count(opening) == text.count(closing)
+    return False

@@ -1,0 +1,184 @@
+"""Family `garbage`, the words' part: words without a sentence, and sentences of what are no words.
+
+Nothing here knows what a language's words are. Salad is told by comparison: the other side answers the
+same request in sentences. What is no word is told by its shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compare.detectors.asked import is_asked_for
+from compare.detectors.facts import AnswerFacts, Part
+from compare.detectors.languages import function_share
+from compare.detectors.repetition import stuttered_words
+from compare.detectors.subject import Subject
+from compare.result import Family, Finding
+from ingest.settings import DetectorSettings
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE_MARK = re.compile(r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001]")
+_PIECE = re.compile(r"\S+")
+_INNER_CAPITAL = re.compile(r"[a-z]{2}[A-Z]|[A-Z][a-z]+[A-Z]{2}")
+_MIXED = re.compile(r"[A-Za-z\u00c0-\u024f][\u0370-\u1fff\u3040-\ud7af]|[\u0370-\u1fff\u3040-\ud7af][A-Za-z]")
+_GLUED = re.compile(r"[g-z][a-z]+\d|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
+_STRAY = re.compile(r"[^\w\s\-\u2013\u2014&+=/|*#>$%@\u2022\u00b7\u2190-\U0001faff]{1,4}")
+_VOWELS = frozenset("aeiouyàáâãäåèéêëìíîïòóôõöùúûüýœæø")
+_ASKS_WORDS = re.compile(
+    r"\b(?:words?|keywords?|tags?|names?|list|synonyms?|rhym\w+|random|lorem|password|cipher|anagrams?|code"
+    r"|gibberish|vocabular\w+|regex|translate|acronym|abbreviat\w+)\b|单词|列表",
+    re.IGNORECASE,
+)
+
+
+def detect_words(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
+    """Yield at most one of `word_salad`, `odd_words` and `lost_spaces`, on the answer's text."""
+    text = subject.observation.text
+    if len(text) < settings.fill_min_characters:
+        return
+    stuttered = stuttered_words(text, settings)
+    if len(stuttered) >= settings.stutter_min_words and not is_asked_for(subject, stuttered[0]):
+        said = f"unrelated words are each repeated: {', '.join(stuttered[:5])}"
+        yield _finding(subject, "word_salad", said, float(len(stuttered)), settings.stutter_min_words)
+        return
+    if (
+        (finding := _salad(subject, settings)) is not None
+        or (finding := _odd_words(subject, settings)) is not None
+        or (finding := _lost_spaces(subject, settings)) is not None
+    ):
+        yield finding
+
+
+def _salad(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Find an answer of function words only, or of words without any, beside an answer in sentences."""
+    other, words = subject.other_answer, subject.answer.words
+    if other is None or len(words) < settings.salad_min_words:
+        return None
+    if len(set(words)) < settings.salad_min_distinct_share * len(words):
+        return None  # a loop, which is another family's
+    share, healthy = function_share(words), function_share(other.words)
+    if (
+        share >= settings.function_word_share
+        and healthy < share - 0.2
+        and not subject.is_finished
+        and other.words
+    ):
+        said = f"{share:.0%} of the words are function words, {healthy:.0%} on the other side"
+        return _finding(subject, "word_salad", said, share, settings.function_word_share)
+    if (finding := _few_words(subject, other, settings)) is not None:
+        return finding
+    if not _is_prose(other, healthy) or _ASKS_WORDS.search(subject.request.last_user_text):
+        return None
+    known = frozenset(other.words) | frozenset(subject.prompt.lower().split())
+    overlap = sum(word in known for word in words) / len(words)
+    marks = len(_SENTENCE_MARK.findall(subject.observation.text))
+    is_one_line = subject.observation.text.strip().count("\n") <= len(words) / 15
+    if (
+        share <= settings.salad_max_function_share
+        and overlap <= settings.salad_max_overlap
+        and is_one_line
+        and marks <= len(words) / 12
+        and not any(mark in subject.observation.text for mark in "{}=`|")
+    ):
+        said = (
+            f"{len(words)} words, {overlap:.0%} of them in the request or the other answer, and no sentence"
+        )
+        return _finding(subject, "word_salad", said, overlap, settings.salad_max_overlap)
+    return None
+
+
+def _few_words(subject: Subject, other: AnswerFacts, settings: DetectorSettings) -> Finding | None:
+    """Find an unfinished answer that turns round in a few words, where the other side's prose does not.
+
+    The last `few_words_window` words are looked at: healthy prose has 60 % distinct ones or more there.
+    """
+    window = settings.few_words_window
+    words = subject.answer.words[-window:]
+    text = subject.observation.text
+    if subject.is_finished or not subject.other_finished or len(words) < window:
+        return None
+    if any(mark in text for mark in "{}=`|"):
+        return None
+    own = len(set(words)) / window
+    peers = other.words[-window:]
+    if own > settings.few_words_distinct_share or len(set(peers)) < (own + 0.2) * len(peers) or not peers:
+        return None
+    return _finding(
+        subject,
+        "word_salad",
+        f"the last {window} words are {len(set(words))} words over and over",
+        own,
+        settings.few_words_distinct_share,
+    )
+
+
+def _is_prose(answer: AnswerFacts, share: float) -> bool:
+    return len(answer.words) >= 12 and share >= 0.25
+
+
+def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Find many pieces that no word looks like, where prompt and other side have few."""
+    text = subject.observation.text
+    if any(mark in text for mark in ("{", "```", "://", "=", "|")):
+        return None  # code and data have words of their own
+    count, total = odd_share(text)
+    if count < settings.odd_words_min or count < settings.odd_words_share * total:
+        return None
+    for known in (subject.prompt, subject.other.text if subject.other_answer and subject.other else ""):
+        known_count, known_total = odd_share(known)
+        if known_count >= settings.odd_words_min and known_count > settings.odd_words_share / 3 * known_total:
+            return None
+    share = count / total
+    said = f"{count} of {total} words look like no words ({share:.0%})"
+    return _finding(subject, "odd_words", said, share, settings.odd_words_share)
+
+
+def odd_share(text: str) -> tuple[int, int]:
+    """(odd, all) pieces between white space in the first 8,192 characters.
+
+    Odd are: a capital inside, two scripts or a digit glued into a word, punctuation without a space after
+    it or standing alone, four or more Latin letters without a vowel.
+    """
+    pieces = _PIECE.findall(text[:8192])
+    return sum(_is_odd(piece) for piece in pieces), len(pieces)
+
+
+def _is_odd(piece: str) -> bool:
+    if piece.isascii():
+        if piece.isalpha():
+            if piece.islower() or piece.istitle():
+                return len(piece) > 4 and _VOWELS.isdisjoint(piece.lower())
+            return not piece.isupper() and _INNER_CAPITAL.search(piece) is not None
+        if not any(char.isalnum() for char in piece):
+            return _STRAY.fullmatch(piece) is not None
+        return _GLUED.search(piece) is not None or _INNER_CAPITAL.search(piece) is not None
+    return _MIXED.search(piece) is not None or _STRAY.fullmatch(piece) is not None
+
+
+def _lost_spaces(subject: Subject, settings: DetectorSettings) -> Finding | None:
+    """Find text without spaces between its words, where the other side has them."""
+    text, other = subject.observation.text.strip(), subject.other
+    if other is None or not text.isascii() or len(text) < settings.lost_spaces_min_characters:
+        return None
+    letters = sum(map(str.isalpha, text))
+    spaces = sum(map(str.isspace, text))
+    if letters < 0.85 * len(text) or spaces > letters / 60:
+        return None
+    if other.text.count(" ") < len(other.text) / 12 or "".join(other.text.split())[:12] != text[:12]:
+        return None
+    said = f"{letters} letters with {spaces} spaces; the other side has {other.text.count(' ')}"
+    return _finding(subject, "lost_spaces", said, float(letters), settings.lost_spaces_min_characters)
+
+
+def _finding(subject: Subject, code: str, said: str, measured: float, threshold: float) -> Finding:
+    part = Part("text", subject.observation.text)
+    return subject.finding(
+        Family.GARBAGE,
+        code,
+        said,
+        place=part.place,
+        span=(0, len(part.text)),
+        measured=measured,
+        threshold=float(threshold),
+    )
