@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ingest.observation import Alternative
 from ingest.wire import Listed
@@ -23,19 +24,14 @@ MOST_LISTED = 500_000
 _SURE = IMPOSSIBLE + 0.5
 
 
-def checked(top: tuple[Alternative, ...]) -> tuple[Alternative, ...] | None:
-    """Return a list that needs no repair as it is, None where `repaired` must look at it."""
-    if not top:
-        return top
+def checked(top: tuple[Alternative, ...]) -> bool:
+    """Whether a list needs no repair: falling, no sentinel, each token once. Nearly every list passes."""
     values = [item.logprob for item in top]
-    if (
-        values[0] <= 0.0
-        and values[-1] > _SURE
-        and values == sorted(values, reverse=True)
-        and len({item.text for item in top}) == len(top)
-    ):
-        return top
-    return None
+    if not (values[0] <= 0.0 and values[-1] > _SURE and values == sorted(values, reverse=True)):
+        return False
+    if len({item.id for item in top}) == len(top):
+        return True
+    return top[0].id is None and len({item.text for item in top}) == len(top)
 
 
 def falls(top: tuple[Alternative, ...] | list[Listed]) -> bool:
@@ -56,9 +52,9 @@ def repaired(
         if logprob is None:
             return ()
         if isinstance(item, Alternative):
-            result.append(Alternative(item.text, logprob, item.raw, item.id))
+            result.append(Alternative(item.text, logprob, item.given_bytes, item.id))
             continue
-        result.append(Alternative(item.token, logprob, _raw(item, notes), item.id))
+        result.append(Alternative(item.token, logprob, raw_bytes(item.bytes, notes), item.id))
     result.sort(key=_falling)
     return _each_once(result, notes)
 
@@ -81,19 +77,15 @@ def _logprob(logprob: float | None, notes: dict[str, None]) -> float | None:
     return min(logprob, 0.0)
 
 
-def _raw(item: Listed, notes: dict[str, None]) -> bytes | None:
-    if item.bytes is None:
+def raw_bytes(values: Iterable[int] | None, notes: dict[str, None]) -> bytes | None:
+    """Return a token's bytes, None where the server gave none or none that are bytes."""
+    if values is None:
         return None
     try:
-        raw = bytes(item.bytes)
-    except ValueError:
+        return bytes(values)
+    except (ValueError, TypeError):
         notes["bytes_invalid"] = None
         return None
-    if item.id is None and "\ufffd" in item.token and raw == item.token.encode():
-        # The bytes of U+FFFD stand for any byte that is no character by itself.
-        notes["bytes_undecodable"] = None
-        return None
-    return raw
 
 
 def _falling(item: Alternative) -> float:

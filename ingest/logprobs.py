@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.alternatives import IMPOSSIBLE, ROUNDING, SENTINEL, checked, falls, repaired
+from ingest.alternatives import IMPOSSIBLE, ROUNDING, SENTINEL, checked, falls, raw_bytes, repaired
 from ingest.errors import DeadLetterError
 from ingest.observation import Alternative, Token
 from ingest.tolerant_json import clean_text, loads
-from ingest.wire import AnyLogprobs, BytesEntry, Entry, Listed, Logprobs, needs_bytes
+from ingest.wire import AnyLogprobs, Entry, Listed, Logprobs
 from ingest.wire_lenient import as_float, as_int
 
 AS_ID = "token_id:"
@@ -37,7 +36,6 @@ class Head(NamedTuple):
 
 
 _ENTRY_DECODER = msgspec.json.Decoder(Entry)
-_BYTES_DECODER = msgspec.json.Decoder(BytesEntry)
 _NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
@@ -56,18 +54,22 @@ def read_tokens(
     return [], 0
 
 
-def read_entry(
-    entry: Entry | BytesEntry | msgspec.Raw | bytes, *, asked: int | None, notes: dict[str, None]
-) -> Token:
+def read_entry(entry: Entry | msgspec.Raw | bytes, *, asked: int | None, notes: dict[str, None]) -> Token:
     """Read one entry of the chat shape, which llama.cpp's `completion_probabilities` has too."""
-    if isinstance(entry, (msgspec.Raw, bytes)):
+    if not isinstance(entry, Entry):
         data = bytes(entry)
         try:
-            entry = (_BYTES_DECODER if needs_bytes(data) else _ENTRY_DECODER).decode(data)
+            entry = _ENTRY_DECODER.decode(data)
         except _NOT_SOUND:
             return _read_leniently(data, asked, notes)
-    head = Head(entry.token, entry.logprob, raw_bytes(entry.bytes, notes), entry.id)
-    return make_token(head, entry.top_logprobs or (), asked, notes)
+    text, top, logprob, token_id = entry.token, entry.top_logprobs or (), entry.logprob, entry.id
+    raw = raw_bytes(entry.bytes, notes)
+    if top and logprob == top[0].logprob and text == top[0].text and token_id == top[0].id:
+        is_short = len(top) <= (asked or len(top))
+        if is_short and not text.startswith(AS_ID) and checked(top):
+            # Nearly every position of a greedy answer: nothing to repair, nothing to note.
+            return Token(text, logprob, raw, token_id, top, len(top))
+    return make_token(Head(text, logprob, raw, token_id), top, asked, notes)
 
 
 def make_token(
@@ -82,10 +84,10 @@ def make_token(
         token_id = _id_of(text)
         raw = None
         notes["tokens_as_ids"] = None
-    kept = checked(top) if isinstance(top, tuple) else None
-    is_sorted = kept is not None or falls(top)
-    if kept is None:
-        kept = repaired(top, notes)
+    if isinstance(top, tuple) and (not top or checked(top)):
+        kept, is_sorted = top, True
+    else:
+        kept, is_sorted = repaired(top, notes), falls(top)
     ranked = len(kept)
     if asked and ranked > asked + 1:
         notes["alternatives_over_asked"] = None
@@ -97,7 +99,7 @@ def make_token(
     place = _place(kept, text, raw, token_id)
     if place is not None:
         own = kept[place]
-        if token_id is not None and raw is not None and own.raw is not None and raw != own.raw:
+        if text != own.text and token_id is not None and raw is not None and own.raw not in (None, raw):
             # llama.cpp gives a character made of several tokens one entry: the bytes of all, but the id, the
             # logprob and the list of the last. Compared by id it could pass for another character.
             notes["tokens_merged"] = None
@@ -116,17 +118,6 @@ def make_token(
     elif logprob is None and head.logprob is None:
         notes["logprob_null"] = None
     return Token(text, logprob, raw, token_id, kept, ranked)
-
-
-def raw_bytes(values: Iterable[int] | None, notes: dict[str, None]) -> bytes | None:
-    """Return a token's bytes, None where the server gave none or none that are bytes."""
-    if values is None:
-        return None
-    try:
-        return bytes(values)
-    except (ValueError, TypeError):
-        notes["bytes_invalid"] = None
-        return None
 
 
 def clean_name(text: str, notes: dict[str, None]) -> str:

@@ -53,23 +53,13 @@ class Listed(msgspec.Struct, gc=False):
 
 
 class Entry(msgspec.Struct, gc=False):
-    """One token of the chat shape, its list ready for use: the bytes of the alternatives are passed over."""
+    """One token of the chat shape, its list ready for use."""
 
     token: str = ""
     logprob: float | None = None
     bytes: list[int] | None = None
     id: TokenId | None = None
     top_logprobs: tuple[Alternative, ...] | None = None
-
-
-class BytesEntry(msgspec.Struct, gc=False):
-    """One token of the chat shape with the bytes of its alternatives."""
-
-    token: str = ""
-    logprob: float | None = None
-    bytes: list[int] | None = None
-    id: TokenId | None = None
-    top_logprobs: list[Listed] | None = None
 
 
 class Logprobs(msgspec.Struct):
@@ -117,11 +107,6 @@ class _EntryLogprobs(msgspec.Struct):
     tokens: None = None
 
 
-class _BytesLogprobs(msgspec.Struct):
-    content: list[BytesEntry] | None = None
-    tokens: None = None
-
-
 class _EntryChoice(msgspec.Struct):
     index: int | None = None
     message: Message | None = None
@@ -129,17 +114,6 @@ class _EntryChoice(msgspec.Struct):
     text: str | None = None
     finish_reason: str | None = None
     logprobs: _EntryLogprobs | None = None
-    token_ids: list[int] | None = None
-    error: Any = None
-
-
-class _BytesChoice(msgspec.Struct):
-    index: int | None = None
-    message: Message | None = None
-    delta: Message | None = None
-    text: str | None = None
-    finish_reason: str | None = None
-    logprobs: _BytesLogprobs | None = None
     token_ids: list[int] | None = None
     error: Any = None
 
@@ -153,43 +127,22 @@ class _EntryChunk(msgspec.Struct):
     message: Any = None
 
 
-class _BytesChunk(msgspec.Struct):
-    choices: list[_BytesChoice]
-    usage: Usage | None = None
-    model: str | None = None
-    error: Any = None
-    object: str | None = None
-    message: Any = None
-
-
-AnyChunk = Chunk | _EntryChunk | _BytesChunk
-AnyChoice = Choice | _EntryChoice | _BytesChoice
-AnyLogprobs = Logprobs | _EntryLogprobs | _BytesLogprobs
+AnyChunk = Chunk | _EntryChunk
+AnyChoice = Choice | _EntryChoice
+AnyLogprobs = Logprobs | _EntryLogprobs
 
 MAX_FAST_BYTES = 8 * 1024 * 1024
 """A larger body gets its logprob entries decoded one by one, so that those beyond the limit take no room."""
 
 _ENTRY_DECODER = msgspec.json.Decoder(_EntryChunk)
-_BYTES_DECODER = msgspec.json.Decoder(_BytesChunk)
 _CHUNK_DECODER = msgspec.json.Decoder(Chunk)
 _NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
-
-
-def needs_bytes(data: bytes) -> bool:
-    """Whether the alternatives in JSON text must be read with their bytes.
-
-    They need not be where each has an id and none of their texts holds U+FFFD, plain or as an escape (every
-    escape counts: it may be U+FFFD).
-    """
-    return b"\xef\xbf\xbd" in data or b"\\u" in data or data.count(b'"id":') < data.count(b'"logprob":')
 
 
 def decode_fast(data: bytes) -> AnyChunk | None:
     """Decode one OpenAI chunk, or return None if it is no sound one: another dialect, or an odd field."""
     if len(data) <= MAX_FAST_BYTES:
         try:
-            if needs_bytes(data):
-                return _BYTES_DECODER.decode(data)
             return _ENTRY_DECODER.decode(data)
         except _NOT_SOUND:
             pass

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
+from ingest.alternatives import raw_bytes
 from ingest.answer_parts import Assembler
 from ingest.dialects.probabilities import log_of
 from ingest.fields import Fields, fields_of
-from ingest.logprobs import Head, make_token, raw_bytes
+from ingest.logprobs import Head, make_token
 from ingest.observation import Token
 from ingest.wire import Listed
 
