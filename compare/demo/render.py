@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -63,12 +66,19 @@ def render(report: DemoReport, console: Console) -> None:
 
 def next_commands(folder: str) -> list[str]:
     """Commands to copy, for the store in `folder`."""
-    place = shlex.quote(folder)
+    place, gnomon = shlex.quote(folder), shlex.quote(_program())
     return [
-        f'gnomon sql --dir {place} "SELECT experiment, verdict, count() FROM pairs_v1 GROUP BY ALL"',
-        f'gnomon sql --dir {place} "SELECT family, code, side, count() FROM findings_v1 GROUP BY ALL"',
-        f"gnomon dashboard --dir {place}",
+        f'{gnomon} sql --dir {place} "SELECT experiment, verdict, count() FROM pairs_v1 GROUP BY ALL"',
+        f'{gnomon} sql --dir {place} "SELECT family, code, side, count() FROM findings_v1 GROUP BY ALL"',
+        f"{gnomon} dashboard --dir {place}",
     ]
+
+
+def _program() -> str:
+    """`gnomon`, or the way by which it was called where it is not on the PATH."""
+    called = sys.argv[0]
+    is_by_path = Path(called).name == "gnomon" and shutil.which("gnomon") is None
+    return called if is_by_path else "gnomon"
 
 
 def _faults(report: DemoReport) -> Table:
