@@ -11,6 +11,7 @@ from ingest.observation import FailureKind
 from ingest.settings import DetectorSettings
 
 _ECHO_MIN_CHARACTERS = 12  # "yes" answered to "yes" is no echo
+_HEAD_CHARACTERS = 256
 _INVISIBLE = re.compile(
     "[\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]+"
 )
@@ -75,17 +76,22 @@ def _began(subject: Subject) -> bool:
 
 def _echo(subject: Subject, said: str) -> Iterable[Finding]:
     """Find an answer that is a message of the request (or that several times) and no more."""
-    answer = _plain(said)
-    if len(answer) < _ECHO_MIN_CHARACTERS or subject.body.get("echo") or _ASKS_ECHO.search(subject.prompt):
+    if subject.body.get("echo"):
         return
-    asked = {
-        _plain(subject.last_user_text),
-        *(_plain(text) for role, text in subject.request.messages if role == "system"),
-    }
-    echoed = next(
-        (text for text in asked if len(text) >= _ECHO_MIN_CHARACTERS and _is_made_of(answer, text)), None
-    )
-    if echoed is None or (subject.other is not None and _plain(subject.other.text) == answer):
+    head = _plain(said[:_HEAD_CHARACTERS])[:_ECHO_MIN_CHARACTERS]
+    messages = [text for role, text in subject.request.messages if role == "system"]
+    asked = [
+        plain
+        for text in (subject.last_user_text, *messages)
+        if len(head) == _ECHO_MIN_CHARACTERS
+        and _plain(text[:_HEAD_CHARACTERS]).startswith(head)
+        and len(plain := _plain(text)) >= _ECHO_MIN_CHARACTERS
+    ]
+    answer = _plain(said) if asked else ""
+    echoed = next((text for text in asked if _is_made_of(answer, text)), None)
+    if echoed is None or _ASKS_ECHO.search(subject.prompt):
+        return
+    if subject.other is not None and _plain(subject.other.text) == answer:
         return  # where both sides repeat it, that was the task
     yield subject.finding(
         Family.EMPTY,

@@ -23,8 +23,6 @@ from ingest.settings import DetectorSettings
 
 LARGEST_VOCABULARY = 262_144
 """Stands in where the vocabulary is not known: an upper bound grows with it."""
-_FLAT_MAX_BEST = -1.1
-"""With p1 over exp(-1.1), entropy cannot pass 9 nats under 270,000 tokens."""
 _EVEN_MIN_ENTRIES = 3
 _EVEN_TOLERANCE = 1e-6
 
@@ -58,53 +56,63 @@ def upper_bounds(tokens: list[Token], vocabulary: int) -> NDArray[np.float64]:
     return bounds
 
 
-def runs_of(indices: NDArray[np.int64]) -> list[TokenRun]:
-    """Split increasing indices into runs without a gap."""
-    if not indices.size:
+def runs_of(indices: NDArray[np.int64], least: int) -> list[TokenRun]:
+    """The runs without a gap in increasing indices that are at least `least` long."""
+    if indices.size < least:
         return []
+    gaps = np.flatnonzero(indices[1:] - indices[:-1] > 1)
+    starts = np.concatenate(([0], gaps + 1))
+    ends = np.concatenate((gaps, [indices.size - 1]))
     return [
-        TokenRun(int(part[0]), int(part[-1]) + 1)
-        for part in np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
+        TokenRun(int(indices[start]), int(indices[end]) + 1)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        if end - start + 1 >= least
     ]
 
 
 def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    lists, tokens = subject.lists, subject.observation.tokens
-    suspects = lists.position[lists.best <= _FLAT_MAX_BEST]
+    lists, tokens = subject.lists.examined, subject.observation.tokens
+    # No more than -r log m + the known part, which is greatest if the known mass is spread evenly.
+    known = np.clip(lists.mass, 1e-12, 1.0)
+    ceiling = (1.0 - known) * -lists.least + known * np.log(lists.size / known)
+    suspects = lists.position[(ceiling > settings.flat_entropy_nats) & (lists.possible == lists.size)]
     if not suspects.size:
         return
     floors = lower_bounds([tokens[index] for index in suspects.tolist()])
     flat = suspects[floors > settings.flat_entropy_nats]
-    floor_at = dict(zip(suspects.tolist(), floors.tolist(), strict=True))
     # A broken layer is flat throughout: a short answer is flat if it is so at nearly every position.
     is_throughout = (
-        flat.size >= 2 and flat.size >= settings.flat_share * lists.position.size and (lists.size > 1).all()
+        flat.size >= 2
+        and flat.size >= settings.flat_share * subject.lists.position.size
+        and (lists.size > 1).all()
     )
-    for run in [TokenRun(int(flat[0]), int(flat[-1]) + 1)] if is_throughout else runs_of(flat):
-        if run.end - run.start >= settings.flat_run_tokens or is_throughout:
-            least = min(floor_at[index] for index in range(run.start, run.end) if index in floor_at)
-            yield _finding(
-                subject,
-                "flat",
-                f"{run.end - run.start} tokens were drawn from an almost even distribution "
-                f"(at least {least:.1f} nats)",
-                run,
-                least,
-                settings.flat_entropy_nats,
-            )
-            return
+    runs = runs_of(flat, settings.flat_run_tokens)
+    if is_throughout:
+        runs = [TokenRun(int(flat[0]), int(flat[-1]) + 1)]
+    for run in runs[:1]:
+        least = float(floors[(suspects >= run.start) & (suspects < run.end)].min())
+        yield _finding(
+            subject,
+            "flat",
+            f"{run.end - run.start} tokens were drawn from an almost even distribution "
+            f"(at least {least:.1f} nats)",
+            run,
+            least,
+            settings.flat_entropy_nats,
+        )
 
 
 def _even(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     """Find lists whose entries all have one and the same probability: no model ranks like that."""
-    lists = subject.lists
+    lists = subject.lists.examined
     even = lists.position[
         (lists.possible >= _EVEN_MIN_ENTRIES)
         & (lists.possible == lists.size)
         & (lists.best < -np.log(_EVEN_MIN_ENTRIES) + _EVEN_TOLERANCE)
         & (np.abs(lists.mass - lists.size * np.exp(lists.best)) <= _EVEN_TOLERANCE * lists.mass)
     ]
-    if even.size and even.size >= settings.flat_share * lists.position.size:
+    least = settings.flat_share * subject.lists.position.size
+    if even.size and even.size >= least:
         run = TokenRun(int(even[0]), int(even[-1]) + 1)
         yield _finding(
             subject,
@@ -112,7 +120,7 @@ def _even(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
             f"all alternatives have the same probability at {even.size} positions",
             run,
             float(even.size),
-            settings.flat_share * lists.position.size,
+            least,
         )
 
 
@@ -124,9 +132,7 @@ def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]
         return
     # Entropy is at least -p log p - q log q, so a narrow position has p1 over 1 - its entropy.
     narrow = lists.position[lists.best > np.log1p(-settings.collapse_entropy_nats)]
-    for run in runs_of(narrow):
-        if run.end - run.start < length:
-            continue
+    for run in runs_of(narrow, length):
         within = list(tokens[run.start : run.end])
         bounds = upper_bounds(within, subject.vocabulary_size or LARGEST_VOCABULARY)
         mean = float(bounds.mean())
@@ -161,7 +167,7 @@ def _is_repetition(subject: Subject, tokens: list[Token], settings: DetectorSett
 
 def _other_mean(subject: Subject, run: TokenRun) -> float | None:
     """The other side's mean lower bound over the run, if both sides chose the same tokens to its end."""
-    if subject.other_answer is None or (subject.lists.mass == 1.0).all():
+    if subject.other_answer is None or (subject.lists.best == 0.0).all():
         return None
     own, other = subject.observation.tokens, subject.other_answer.observation.tokens
     if len(other) < run.end or common_prefix(own[: run.end], other[: run.end]) < run.end:

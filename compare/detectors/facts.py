@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.detectors.languages import language_of
+from compare.detectors.languages import MOST_WORDS, function_counts, language_of, leading
 from compare.detectors.scripts import letters_by_script
 from compare.detectors.top_lists import TopLists, top_lists
 from ingest.observation import Observation
@@ -20,7 +20,8 @@ from ingest.observation import Observation
 _ASKS_REPETITION = re.compile(
     r"\b(?:repeat(?:ing|ed(?:ly)?)?|repetiti\w+|refrain|chorus|songs?|lyrics|lullaby|poems?|mantra|litany|base64"
     r"|hex ?dumps?|hexadecimal|padding|ascii|banner|verbatim|separator|divider|placeholder|dummy"
-    r"|morse|sparkline|lorem ipsum|tongue twister|bar chart|progress bar|echo|zeros?|zeroes|\d+\s*times|\d+\s*x\s*\d+"
+    r"|morse|sparkline|lorem ipsum|tongue twister|bar chart|progress bar|echo|zeros?|zeroes"
+    r"|\d+\s*times|\d+\s*x\s*\d+"
     r"|(?:print|write|output|generate|fill|draw|make|give|create|show|type|say|list|produce|return|need|want)\b"
     r"[^.\n]{0,48}\b(?:ones|grid|matrix|copies|spaces|pattern|dots|dashes|asterisks|stars|underscores|emojis?"
     r"|blanks?|hex|pad|over and over|(?:same|identical) \w+|\d{2,} (?:rows|lines|characters|bytes)))\b"
@@ -62,6 +63,11 @@ WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _MAX_WORDS_TEXT = 65_536
 
 
+def words_of(text: str) -> list[str]:
+    """The words of the first 65,536 characters, in lower case."""
+    return WORD.findall(text[:_MAX_WORDS_TEXT].lower())
+
+
 class Part(NamedTuple):
     """One stretch of generated text. `place` names it for a person: `text`, `reasoning`, ..."""
 
@@ -98,7 +104,7 @@ class RequestFacts:
     @cached_property
     def language(self) -> str | None:
         """The language of the last user message, None where it cannot be told."""
-        return language_of(self.last_user_text)
+        return language_of(words_of(self.last_user_text))
 
     @cached_property
     def asks_repetition(self) -> bool:
@@ -144,12 +150,23 @@ class AnswerFacts:
     @cached_property
     def words(self) -> list[str]:
         """The text's words in lower case, of its first 65,536 characters."""
-        return [word.lower() for word in WORD.findall(self.observation.text[:_MAX_WORDS_TEXT])]
+        return words_of(self.observation.text)
 
     @cached_property
     def language(self) -> str | None:
         """The language of the text, None where it cannot be told."""
-        return language_of(self.observation.text)
+        return leading(self.function_counts, min(len(self.words), MOST_WORDS))
+
+    @cached_property
+    def function_share(self) -> float:
+        """The largest share of the words that one language's function words have."""
+        looked_at = min(len(self.words), MOST_WORDS)
+        return max(self.function_counts.values(), default=0) / looked_at if looked_at else 0.0
+
+    @cached_property
+    def function_counts(self) -> dict[str, int]:
+        """Function words by language among the first words."""
+        return function_counts(self.words[:MOST_WORDS])
 
     @cached_property
     def lists(self) -> TopLists:

@@ -39,9 +39,12 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
         return
     for part in subject.parts:
         yield from detect_leaks(subject, part, settings)
-        filled = list(_fill(subject, part, settings))
+        # What is sought next has no space in it: most texts have no piece that long.
+        longest = max(map(len, part.text.split()), default=0)
+        filled = list(_fill(subject, part, settings)) if longest >= settings.fill_min_characters else []
         yield from filled
-        yield from _identifier(subject, part, settings)
+        if longest >= settings.identifier_min_characters:
+            yield from _identifier(subject, part, settings)
         if not filled:
             yield from _characters(subject, part, settings)
     yield from _mixed_scripts(subject, settings)
@@ -101,12 +104,12 @@ def _characters(subject: Subject, part: Part, settings: DetectorSettings) -> Ite
     """Find text that is mostly block elements, replacement characters or signs."""
     text = part.text
     visible = len(text) - text.count(" ") - text.count("\n")
-    if visible < settings.fill_min_characters or subject.request.asks_repetition:
+    if visible < settings.fill_min_characters:
         return
     if not text.isascii():
         blocks = _BLOCK.findall(text)
         # A bar is one sign, or two, and something is said beside it.
-        if len(blocks) > settings.block_share * visible and len(set(blocks)) >= _BLOCK_KINDS_MIN:
+        if len(blocks) > settings.block_share * visible and _are_strewn(subject, blocks):
             share = len(blocks) / visible
             yield _share(subject, part, "block_elements", "block elements", share, settings.block_share)
         broken = text.count("\ufffd")
@@ -124,8 +127,15 @@ def _characters(subject: Subject, part: Part, settings: DetectorSettings) -> Ite
         yield from _signs(subject, part, settings)
 
 
+def _are_strewn(subject: Subject, blocks: list[str]) -> bool:
+    """Whether block elements are no bar, which has one kind or two, and were not asked for."""
+    return len(set(blocks)) >= _BLOCK_KINDS_MIN and not subject.request.asks_repetition
+
+
 def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
     """Find signs strewn about: neither drawn in runs, nor code, nor a table, nor what the other side says."""
+    if len(_SIGN.findall(part.text)) < settings.punctuation_share * settings.fill_min_characters:
+        return
     strewn = _DRAWN.sub("", part.text)
     signs = len(_SIGN.findall(strewn))
     visible = len(strewn) - strewn.count(" ") - strewn.count("\n")
@@ -134,7 +144,7 @@ def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable
     if "```" in part.text or _TABLE.search(part.text) or is_json(part.text):
         return
     other = subject.other.text if subject.other is not None else ""
-    if len(_SIGN.findall(other)) > signs / 2:
+    if len(_SIGN.findall(other)) > signs / 2 or subject.request.asks_repetition:
         return
     yield _share(subject, part, "punctuation", "strewn signs", signs / visible, settings.punctuation_share)
 
@@ -155,15 +165,13 @@ def _mixed_scripts(subject: Subject, settings: DetectorSettings) -> Iterable[Fin
     text = subject.observation.text
     if text.isascii():
         return
-    if subject.request.is_about_languages:
-        return
     known = set(subject.request.letters) | {"LATIN", "GREEK"} | subject.request.named_scripts
     if subject.other_answer is not None:
         known |= set(subject.other_answer.letters)
     known = {script for name in known for script in group_of(name)}
     foreign = set(subject.answer.letters) - known
     # Chinese, Japanese and Korean letters count apart: noise has all of them.
-    if len(foreign) + 1 < settings.noise_min_scripts:
+    if len(foreign) + 1 < settings.noise_min_scripts or subject.request.is_about_languages:
         return
     yield subject.finding(
         Family.GARBAGE,

@@ -26,11 +26,13 @@ _LATIN_RUN = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
 
 def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     """Yield at most one of `script_switch`, `script_slip`, `script_left` and `language_switch`."""
-    if len(subject.observation.text) < 2 or subject.request.is_about_languages:
+    if len(subject.observation.text) < 2:
         return
     for look in (_script_switch, _script_left, _language_switch):
         if (finding := look(subject, settings)) is not None:
-            yield finding
+            # Asked last: it is the dearest question, and nearly every answer needs no excuse.
+            if not subject.request.is_about_languages:
+                yield finding
             return
 
 
@@ -51,9 +53,9 @@ def _script_switch(subject: Subject, settings: DetectorSettings) -> Finding | No
     for script, count in counts.items():
         group = group_of(script)
         used = sum(known.get(name, 0) for name in group)
-        if script in ("LATIN", "GREEK") or group & subject.request.named_scripts:
+        if script in ("LATIN", "GREEK") or used > _MAX_PROMPT_SHARE * total:
             continue
-        if used > _MAX_PROMPT_SHARE * total:
+        if group & subject.request.named_scripts:
             continue
         # One word of another script is a name; a switch has many, or comes where all scripts mix.
         bare = _bare(text, script)
@@ -97,7 +99,8 @@ def _glued(text: str, runs: list[str]) -> list[str]:
 
 def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None:
     """Find an answer in Latin script to a question in another one, where the other side did not leave it."""
-    asked = letters_by_script(subject.last_user_text)
+    question = subject.last_user_text
+    asked = {} if question.isascii() else letters_by_script(question)
     if not asked:
         return None
     script = max(asked, key=lambda name: asked[name])
@@ -129,30 +132,29 @@ def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None
 
 def _language_switch(subject: Subject, settings: DetectorSettings) -> Finding | None:
     """Find an answer, or its second half, in another language than the question's and the other side's."""
-    if len(subject.answer.words) < settings.language_min_letters or subject.request.named_scripts:
+    words = subject.answer.words
+    if len(words) < settings.language_min_letters:
         return None
-    asked = subject.request.language
-    other = subject.other_answer.language if subject.other_answer is not None else None
-    if asked is None and other is None:
+    known = {subject.request.language}
+    if subject.other_answer is not None:
+        if subject.other_answer.language is None:
+            return None  # the other side's language is not told: it may be this one
+        known.add(subject.other_answer.language)
+    if known == {None}:
         return None
-    text = subject.observation.text
-    half = text[len(text) // 2 :]
     for stretch, language in (
         ("the answer", subject.answer.language),
-        ("its second half", language_of(half)),
+        ("its second half", language_of(words[len(words) // 2 :])),
     ):
-        if language is None or language in (asked, other):
-            continue
-        if subject.other_answer is not None and other is None:
-            return None  # the other side's language is not told: it may be this one
-        return _finding(
-            subject,
-            "language_switch",
-            f"{stretch} is in {language!r}, not in {' or '.join(sorted({n for n in (asked, other) if n}))}: "
-            f"{shorten(half)}",
-            len(subject.answer.words),
-            settings.language_min_letters,
-        )
+        if language is not None and language not in known and not subject.request.named_scripts:
+            said = " or ".join(sorted(name for name in known if name))
+            return _finding(
+                subject,
+                "language_switch",
+                f"{stretch} is in {language!r}, not in {said}",
+                len(words),
+                settings.language_min_letters,
+            )
     return None
 
 

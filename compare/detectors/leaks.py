@@ -27,6 +27,7 @@ _PIECE_MARK = re.compile(
     r"|[\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ec\u00ed\u00ee\u00ef\u00f0]"
     r"[\u0120-\u0143\u00a1-\u00ac\u00ae-\u00bf][\u0120-\u0143]"
 )
+_MAY_MARK = re.compile("[\u010a\u0120-\u0143\u2581]")
 _SPARK = re.compile("[\u2582-\u2588]")
 _WORD_PIECE = re.compile(r"(?<=\w) ##[a-z]+")
 _WORD_PIECES_MIN = 3
@@ -44,7 +45,7 @@ def detect_leaks(subject: Subject, part: Part, settings: DetectorSettings) -> It
         if text.isprintable():
             return
     else:
-        if match := _PIECE_MARK.search(text):
+        if _MAY_MARK.search(text) and (match := _PIECE_MARK.search(text)):
             around = text[max(0, match.start() - 3) : match.end() + 3]
             if not _SPARK.search(around):
                 yield from _mark(

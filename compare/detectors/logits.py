@@ -104,7 +104,7 @@ def _words(message: str) -> str:
 
 
 def _all_impossible(subject: Subject) -> Iterable[Finding]:
-    lists = subject.lists
+    lists = subject.lists.examined
     hits = lists.position[lists.possible == 0]
     if hits.size:
         yield subject.finding(
@@ -119,7 +119,7 @@ def _all_impossible(subject: Subject) -> Iterable[Finding]:
 
 
 def _chosen_impossible(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
-    logprobs, lists = subject.answer.logprobs, subject.lists
+    logprobs, lists = subject.answer.logprobs, subject.lists.examined
     is_hit = np.isinf(logprobs)
     # A null for the chosen token alone may mean "not known"; its own entry says more.
     unknown = lists.position[(lists.possible < lists.size) & (lists.possible > 0)]
@@ -145,7 +145,7 @@ def _chosen_impossible(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[
 def _missing_mass(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if any(key in subject.body for key in ("top_p", "top_k", "min_p")):
         return  # processed logprobs of a filtered distribution need not add up
-    lists = subject.lists
+    lists = subject.lists.examined
     is_hit = (
         (lists.possible > 0)
         & (1.0 - lists.possible / lists.size >= settings.non_finite_share)

@@ -62,20 +62,20 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
 
 def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
     """Look at each position's list; the first hit of each code is reported."""
-    lists = subject.lists
-    over = lists.mass > 1.0 + _MASS_SLACK
+    lists, whole = subject.lists, subject.lists.examined
+    over = whole.mass > 1.0 + _MASS_SLACK
     if over.any():
-        mass = float(lists.mass[over][0])
+        mass = float(whole.mass[over][0])
         yield _at(
-            subject, "mass_over_one", lists.position[over], f"the list's probabilities add up to {mass:.2f}"
+            subject, "mass_over_one", whole.position[over], f"the list's probabilities add up to {mass:.2f}"
         )
     if not subject.is_constrained:
-        only = (lists.possible == 1) & (lists.size > 2) & (lists.mass > 1.0 - 1e-9)
+        only = (whole.possible == 1) & (whole.size > 2) & (whole.mass > 1.0 - 1e-9)
         if only.any():
             yield _at(
                 subject,
                 "only_sentinels",
-                lists.position[only],
+                whole.position[only],
                 "all alternatives are a sentinel for impossible",
             )
         if subject.is_greedy:
@@ -91,8 +91,8 @@ def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
         if token.text and any(not e.text and e.logprob == round(max(e.logprob, -1e9)) for e in token.top):
             yield _at(subject, "stub", [index], "an alternative has no text and a round logprob")
             break
-    # Equal lists have equal sums: few positions are left to be compared entry by entry.
-    twins = np.flatnonzero((lists.mass[1:] == lists.mass[:-1]) & (lists.best[1:] == lists.best[:-1])) + 1
+    # Equal lists have equal ends: few positions are left to be compared entry by entry.
+    twins = np.flatnonzero((lists.last[1:] == lists.last[:-1]) & (lists.best[1:] == lists.best[:-1])) + 1
     for index in lists.position[twins].tolist():
         previous, token = tokens[index - 1], tokens[index]
         if (

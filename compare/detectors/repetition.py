@@ -149,14 +149,11 @@ def _repeated_calls(subject: Subject, settings: DetectorSettings) -> Iterable[Fi
 
 def stuttered_words(text: str, settings: DetectorSettings) -> list[str]:
     """Distinct words with letters that come `repetition_times` or more times in a row, in order."""
-    found: dict[str, None] = {}
-    previous, count = "", 0
-    for word in text.split():
-        count = count + 1 if word == previous else 1
-        previous = word
-        if count == settings.repetition_times and len(word) > 1 and word.isalpha():
-            found[word] = None
-    return list(found)
+    words = text.split()
+    times = settings.repetition_times
+    in_a_row = zip(*(words[start:] for start in range(times)), strict=False)
+    repeated = [group[0] for group in in_a_row if group[0] == group[-1] and len(set(group)) == 1]
+    return [word for word in dict.fromkeys(repeated) if len(word) > 1 and word.isalpha()]
 
 
 def _token_loop(subject: Subject, settings: DetectorSettings) -> Finding | None:

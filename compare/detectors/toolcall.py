@@ -20,6 +20,7 @@ _MARKUP = re.compile(
     r"|<invoke name=|<\|tool|\u2581calls?\u2581begin|\u273fFUNCTION\u273f|<\|?action_start"
     r"|<(?:minimax|seed|antml):|\bto=functions\.\w+"
 )
+_MAY_MARK = re.compile(r"[<\[\u2581\u273f]|to=")
 _REACT = re.compile(r"^Action:\s*(\S+)\s*\n+Action Input:", re.MULTILINE)
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _FENCE_LINE = re.compile(r"^```\w*\s*|\s*```$")
@@ -124,8 +125,9 @@ def _written_as_text(subject: Subject, tools: dict[str, Any]) -> Iterable[Findin
 def _leak(subject: Subject, part: Part, tools: dict[str, Any]) -> tuple[int, int] | None:
     text = part.text
     # What stands in code is being talked about, unless the request has tools to call.
-    shown = text if tools else _CODE.sub(lambda match: " " * len(match.group()), text)
-    match = _MARKUP.search(shown)
+    is_code = "`" in text and not tools
+    shown = _CODE.sub(lambda match: " " * len(match.group()), text) if is_code else text
+    match = _MARKUP.search(shown) if _MAY_MARK.search(shown) else None
     if match is not None and match.group() not in subject.prompt:
         return match.span()
     if not tools or part.place != "text":

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
 from compare.detectors.facts import AnswerFacts, Part
-from compare.detectors.languages import function_share
 from compare.detectors.repetition import stuttered_words
 from compare.detectors.subject import Subject
 from compare.result import Family, Finding
@@ -23,6 +22,12 @@ _PIECE = re.compile(r"\S+")
 _INNER_CAPITAL = re.compile(r"[a-z]{2}[A-Z]|[A-Z][a-z]+[A-Z]{2}")
 _MIXED = re.compile(r"[A-Za-z\u00c0-\u024f][\u0370-\u1fff\u3040-\ud7af]|[\u0370-\u1fff\u3040-\ud7af][A-Za-z]")
 _GLUED = re.compile(r"[g-z][a-z]+\d|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
+_HINT = re.compile(
+    r"[a-z][A-Z]|[g-z]\d|\)[a-z]|[a-z][;,!?][a-z;,!?]|\.[a-z]|_\s|\s[^\w\s]|[b-df-hj-np-tv-xz]{5}"
+    r"|[A-Za-z][\u0370-\ud7af]|[\u0370-\ud7af][A-Za-z]"
+)
+"""What every odd piece has, and a few others; one scan tells that a text is free of them."""
+_FLUENT_SHARE = 0.35  # what has the function words of prose is prose, whatever names are in it
 _STRAY = re.compile(r"[^\w\s\-\u2013\u2014&+=/|*#>$%@\u2022\u00b7\u2190-\U0001faff]{1,4}")
 _VOWELS = frozenset("aeiouyàáâãäåèéêëìíîïòóôõöùúûüýœæø")
 _ASKS_WORDS = re.compile(
@@ -57,7 +62,7 @@ def _salad(subject: Subject, settings: DetectorSettings) -> Finding | None:
         return None
     if len(set(words)) < settings.salad_min_distinct_share * len(words):
         return None  # a loop, which is another family's
-    share, healthy = function_share(words), function_share(other.words)
+    share, healthy = subject.answer.function_share, other.function_share
     if (
         share >= settings.function_word_share
         and healthy < share - 0.2
@@ -68,15 +73,18 @@ def _salad(subject: Subject, settings: DetectorSettings) -> Finding | None:
         return _finding(subject, "word_salad", said, share, settings.function_word_share)
     if (finding := _few_words(subject, other, settings)) is not None:
         return finding
-    if not _is_prose(other, healthy) or _ASKS_WORDS.search(subject.request.last_user_text):
+    if share > settings.salad_max_function_share or not _is_prose(other, healthy):
+        return None
+    if subject.observation.text.count(" ") < len(words) / 2 or _ASKS_WORDS.search(
+        subject.request.last_user_text
+    ):
         return None
     known = frozenset(other.words) | frozenset(subject.prompt.lower().split())
     overlap = sum(word in known for word in words) / len(words)
     marks = len(_SENTENCE_MARK.findall(subject.observation.text))
     is_one_line = subject.observation.text.strip().count("\n") <= len(words) / 15
     if (
-        share <= settings.salad_max_function_share
-        and overlap <= settings.salad_max_overlap
+        overlap <= settings.salad_max_overlap
         and is_one_line
         and marks <= len(words) / 12
         and not any(mark in subject.observation.text for mark in "{}=`|")
@@ -120,8 +128,12 @@ def _is_prose(answer: AnswerFacts, share: float) -> bool:
 def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
     """Find many pieces that no word looks like, where prompt and other side have few."""
     text = subject.observation.text
-    if any(mark in text for mark in ("{", "```", "://", "=", "|")):
+    if subject.answer.function_share >= _FLUENT_SHARE or any(
+        mark in text for mark in ("{", "```", "://", "=", "|")
+    ):
         return None  # code and data have words of their own
+    if len(_HINT.findall(text)) < settings.odd_words_min:
+        return None
     count, total = odd_share(text)
     if count < settings.odd_words_min or count < settings.odd_words_share * total:
         return None
