@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from compare.counters import Counters
 from compare.demo.broker import EmbeddedBroker, create_topic
@@ -54,17 +54,22 @@ def demo_command(folder: Path, requests: int, *, as_json: bool) -> None:
 
     Raises FatalError if a part cannot be started or the run was interrupted.
     """
-    progress_console = Console(stderr=True)
     columns = (TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=progress_console) as progress:
-        tasks = {}
+    progress = Progress(*columns, console=Console(stderr=True))
+    tasks: dict[str, TaskID] = {}
 
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = progress.add_task(what, total=total)
-            progress.update(tasks[what], completed=done, total=total)
+    def show(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            # Not before there is something to show: an error at the start stays one line.
+            progress.start()
+            tasks[what] = progress.add_task(what, total=total)
+        progress.update(tasks[what], completed=done, total=total)
 
+    try:
         report = run_demo(folder, requests, show)
+    finally:
+        if tasks:
+            progress.stop()
     if as_json:
         click.echo(report.to_json())
     else:
