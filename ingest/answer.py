@@ -6,6 +6,8 @@ the label. The codes that may be in `Observation.notes` are those of `ingest.not
 
 from __future__ import annotations
 
+import re
+
 from ingest.answer_reader import AnswerReader
 from ingest.errors import DeadLetterError
 from ingest.http_errors import failure_of_status
@@ -14,6 +16,7 @@ from ingest.sse import STRAY, SseEvent, SseParser
 from ingest.tolerant_json import loads
 
 _DONE = (b"[DONE]", b'"[DONE]"', b"[done]")
+_PREFIXES = re.compile(rb"(?:data:[ \t\r\n]*+)++")
 _SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -100,9 +103,10 @@ class StreamReader:
                 self._reader.assembler.note("data_after_done")
             return
         self.events += 1
-        while data.startswith(b"data:"):
+        if data.startswith(b"data:"):
             self._reader.assembler.note("data_prefix_doubled")
-            data = data[5:].strip()
+            prefixes = _PREFIXES.match(data)
+            data = data[prefixes.end() :] if prefixes is not None else data
         if not data:
             return
         if data in _DONE:

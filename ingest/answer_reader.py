@@ -35,9 +35,10 @@ class AnswerReader:
             return True
         if self._dialect is not None:
             return self._take_fields(data)
-        chunk = decode_fast(data)
+        wants_logprobs = self.assembler.room > 0
+        chunk = decode_fast(data, wants_logprobs=wants_logprobs)
         if chunk is None and (b"NaN" in data or b"Infinity" in data):
-            chunk = decode_fast(quote_literals(data))
+            chunk = decode_fast(quote_literals(data), wants_logprobs=wants_logprobs)
             if chunk is not None:
                 self.assembler.note("json_literals")
         if chunk is not None and self._take_chunk(chunk):

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ingest.errors import DeadLetterError
+from ingest.notes import odd
 from ingest.tolerant_json import clean_text, loads
 from ingest.wire_lenient import as_float, as_int, count_of, encoded
 
@@ -41,7 +42,7 @@ class Fields:
         return None if raw is None else decoded(raw, self._notes)
 
     def text(self, key: str) -> str | None:
-        """Take a text; anything but null gets the code `odd_<key>`."""
+        """Take a text; anything else gets a code."""
         raw = self._values.get(key)
         if raw is None:
             return None
@@ -51,7 +52,7 @@ class Fields:
             value = decoded(raw, self._notes)
         if value is None or isinstance(value, str):
             return value
-        self._notes[f"odd_{key}"] = None
+        self._notes[odd(key)] = None
         return None
 
     def name(self, key: str) -> str:

@@ -82,8 +82,10 @@ def make_token(
     text, logprob, raw, token_id = head
     if text.startswith(AS_ID):
         token_id = _id_of(text)
-        raw = None
+        raw = None  # the server gives the bytes of this very name
         notes["tokens_as_ids"] = None
+        if isinstance(top, tuple):
+            top = tuple(Alternative(item.text, item.logprob, None, _id_of(item.text)) for item in top)
     if isinstance(top, tuple) and (not top or checked(top)):
         kept, is_sorted = top, True
     else:

@@ -37,6 +37,7 @@ NOTES: dict[str, str] = {
     "odd_generated_text": "the text is no text",
     "odd_refusal": "the refusal is no text",
     "odd_finish_reason": "the finish reason is no text",
+    "odd_field": "a field that should hold text holds something else",
     "odd_model": "the model's name is no text",
     "odd_object": "the kind of the answer is no text",
     "odd_name": "a tool's name is no text",
@@ -78,3 +79,9 @@ NOTES: dict[str, str] = {
     "alternatives_over_asked": "a list is longer than asked by more than the sampled token",
     "alternatives_under_asked": "lists are shorter than asked",
 }
+
+
+def odd(key: str) -> str:
+    """Return the code for a field that should hold text and does not."""
+    code = f"odd_{key}"
+    return code if code in NOTES else "odd_field"

@@ -139,9 +139,9 @@ _CHUNK_DECODER = msgspec.json.Decoder(Chunk)
 _NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-def decode_fast(data: bytes) -> AnyChunk | None:
+def decode_fast(data: bytes, *, wants_logprobs: bool) -> AnyChunk | None:
     """Decode one OpenAI chunk, or return None if it is no sound one: another dialect, or an odd field."""
-    if len(data) <= MAX_FAST_BYTES:
+    if wants_logprobs and len(data) <= MAX_FAST_BYTES:
         try:
             return _ENTRY_DECODER.decode(data)
         except _NOT_SOUND:

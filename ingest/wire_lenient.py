@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ingest.notes import odd
 from ingest.wire import Choice, Chunk, Logprobs, Message, ToolDelta, ToolFunction, Usage
 
 MAX_COUNT = 2**32 - 1
@@ -155,9 +156,9 @@ def count_of(value: object, notes: dict[str, None]) -> int | None:
 
 
 def text_of(value: dict[str, Any], key: str, notes: dict[str, None]) -> str | None:
-    """Take a text; anything else is None, with the code `odd_<key>`."""
+    """Take a text; anything else is None, with a code."""
     item = value.get(key)
     if item is None or isinstance(item, str):
         return item
-    notes[f"odd_{key}"] = None
+    notes[odd(key)] = None
     return None
