@@ -5,8 +5,9 @@ half of the greedy answers. So neither is worse, and faults on one side only mus
 McNemar test (`scipy.stats.binomtest` on the pairs where one side alone is faulty) must not reject at
 0.05. A server started anew with the same switch must repeat every answer, and so raise no difference.
 
-`--tokens N` limits each answer, `--pairs N` how many requests are asked, `--keep FILE` keeps the raw
-answers and reads them back on the next run, so that detectors can be changed and tried again.
+`--tokens N` limits each answer, `--pairs N` how many requests are asked and `--repeat N` how many of them
+once more; `--keep FOLDER` keeps the raw answers and reads them back on the next run, so that detectors
+can be changed and tried again.
 """
 
 from __future__ import annotations
@@ -89,12 +90,24 @@ def ask(url: str, request: Request) -> Answer:
             return Answer(error.code, error.read())
 
 
-def answers_of(flash_attention: bool, asked: list[Request]) -> list[Answer]:
-    """Start a server with two threads, ask everything in order, stop it."""
-    with LlamaServer(
-        prepare_models().reference, alias="m", threads=2, flash_attention=flash_attention
-    ) as server:
-        return [ask(server.url, request) for request in asked]
+def answers_of(flash_attention: bool, asked: list[Request], kept: Path | None) -> list[Answer]:
+    """Start a server with two threads, ask everything in order, stop it.
+
+    `kept` is a file of answers, one line each: what it holds is not asked again, the rest is added.
+    """
+    answers = []
+    if kept is not None and kept.exists():
+        answers = msgspec.json.Decoder(Answer).decode_lines(kept.read_bytes())[: len(asked)]
+    if len(answers) == len(asked):
+        return answers
+    model = prepare_models().reference
+    with LlamaServer(model, alias="m", threads=2, flash_attention=flash_attention) as server:
+        for request in asked[len(answers) :]:
+            answers.append(ask(server.url, request))
+            if kept is not None:
+                with kept.open("ab") as file:
+                    file.write(msgspec.json.encode(answers[-1]) + b"\n")
+    return answers
 
 
 def judge(request: Request, reference: Answer, candidate: Answer, settings: DetectorSettings) -> Judged:
@@ -147,18 +160,19 @@ def mcnemar(judged: list[Judged]) -> tuple[int, int, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.flash_attention")
     parser.add_argument("--pairs", type=int, default=224)
-    parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument("--repeat", type=int, default=48)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--show", action="store_true", help="print each pair with a fault on one side")
     options = parser.parse_args()
     asked = [greedy(request) for request in requests(options.tokens)[: options.pairs]]
-    if options.keep is not None and options.keep.exists():
-        runs = msgspec.msgpack.decode(options.keep.read_bytes(), type=list[list[Answer]])
-    else:
-        runs = [answers_of(flash, asked) for flash in (True, False, True)]
-        if options.keep is not None:
-            options.keep.write_bytes(msgspec.msgpack.encode(runs))
-    on, off, again = runs
+    kept = {}
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        kept = {name: options.keep / f"{name}.jsonl" for name in ("on", "off", "again")}
+    on = answers_of(True, asked, kept.get("on"))
+    again = answers_of(True, asked[: options.repeat], kept.get("again"))
+    off = answers_of(False, asked, kept.get("off"))
     settings = DetectorSettings()
     judged = [judge(*one, settings) for one in zip(asked, on, off, strict=True)]
     reference, candidate, p = mcnemar(judged)
@@ -182,7 +196,7 @@ def main() -> None:
                 for finding in one.findings:
                     if finding.is_fault:
                         print(f"    {finding.side}: {finding.family}/{finding.code}: {finding.message}")
-    repeated = [judge(*one, settings) for one in zip(asked, on, again, strict=True)]
+    repeated = [judge(*one, settings) for one in zip(asked, on[: len(again)], again, strict=False)]
     print(
         f"the same switch, server started anew: {sum(not one.is_same for one in repeated)} of "
         f"{len(repeated)} answers differ; faults on one side only: {mcnemar(repeated)[:2]}"

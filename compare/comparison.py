@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from compare.detect import detect_pair
+from compare.detect import detect_pair, tags_of
 from compare.metrics.embedding import TextEncoder
 from compare.result import Comparison
 from compare.score import ScoredPair, score_pairs
@@ -71,14 +71,16 @@ def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comp
     expected = expected_of(pair, settings.routes)
     try:
         findings = detect_pair(pair, settings.detectors, expected)
+        tags = tags_of(pair, settings.detectors)
         return Comparison(
             scores=scored.scores,
             findings=findings,
-            verdict=judge(pair, scored.scores, findings, settings.compare),
+            verdict=judge(pair, scored.scores, findings, settings.compare, tags),
             divergence=scored.divergence,
             positions=scored.positions,
             noise=scored.noise,
             candidate_noise=scored.candidate_noise,
+            tags=tags,
         )
     except Exception as error:
         return _failed(pair, error)

@@ -130,3 +130,5 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     noise: Scores | None = None
     """Scores of the reference against its second observation, where there was one."""
     candidate_noise: Scores | None = None
+    tags: tuple[str, ...] = ()
+    """What is known of the request itself, such as `history_faulty`."""

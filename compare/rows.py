@@ -141,6 +141,7 @@ def pair_row(compared: ComparedPair) -> Row:
         "divergence_candidate_gap_nats": float32(divergence.candidate_gap_nats) if divergence else None,
         "is_near_tie": divergence.is_near_tie if divergence else None,
         **_score_columns(comparison.scores),
+        "tags": texts(comparison.tags),
         "reference_tokens": uint32(pair.reference.completion_tokens),
         "candidate_tokens": uint32(pair.candidate.completion_tokens),
         "prompt_tokens": uint32(pair.reference.prompt_tokens),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from compare.detectors.history import HISTORY_FAULTY
+from compare.detectors.request_faults import SEED
 from compare.metrics.structure import same_tool_calls
 from compare.result import Family, Finding, Scores, Side, Verdict, VerdictKind
 from ingest.observation import FailureKind, Observation
@@ -13,6 +15,9 @@ from ingest.settings import CompareSettings
 
 _NO_FAULT_FAMILIES = frozenset({Family.REQUEST, Family.LOGPROBS_FORMAT})
 _MAX_REASONS = 8
+_SAMPLER_CODES = ("stall", "collapse")
+_HINTS = (SEED, "greedy_with_sampling")
+"""What a request shares with failures seen elsewhere is no cause by itself."""
 _HANGS = (FailureKind.FIRST_TOKEN_TIMEOUT, FailureKind.IDLE_TIMEOUT, FailureKind.TOTAL_TIMEOUT)
 _MEMORY = re.compile(
     r"out of memory|\boom\b|cuda error|cudamalloc|kv[ _]cache|no available blocks", re.IGNORECASE
@@ -23,13 +28,17 @@ _ZERO_WHERE_EQUAL = ("numbers_differ", "keys_differ", "refusal_flip")
 
 
 def judge(
-    pair: ResponsePair, scores: Scores, findings: Iterable[Finding], settings: CompareSettings
+    pair: ResponsePair,
+    scores: Scores,
+    findings: Iterable[Finding],
+    settings: CompareSettings,
+    tags: tuple[str, ...] = (),
 ) -> Verdict:
     """Return the verdict: errors first, then faults, then likeness.
 
     A pair whose likeness cannot be measured (edit similarity unscored, or cosine unscored while the
     texts differ) is `unscored` with the reason, or `diverged` where what is known says so already; it
-    never becomes `equivalent` on nothing.
+    never becomes `equivalent` on nothing. `tags` are those of `compare.detect.tags_of`.
     """
     found = tuple(findings)
     if error := _errors(pair, found):
@@ -37,7 +46,7 @@ def judge(
     candidate = fault_families(found, "candidate")
     reference = fault_families(found, "reference")
     if candidate or reference:
-        return _faults(found, candidate, reference)
+        return _faults(found, candidate, reference, tags)
     return _likeness(pair, scores, settings)
 
 
@@ -77,7 +86,7 @@ def _errors(pair: ResponsePair, findings: tuple[Finding, ...]) -> Verdict | None
 def _error_cause(pair: ResponsePair, side: Side, findings: tuple[Finding, ...]) -> str:
     own = [finding for finding in findings if finding.side == side]
     failure = (pair.candidate if side == "candidate" else pair.reference).failure
-    if any(finding.family is Family.LOGITS for finding in own):
+    if _is_numeric(own):
         return "numeric"
     if failure is None:
         return "unknown"
@@ -92,8 +101,16 @@ def _error_cause(pair: ResponsePair, side: Side, findings: tuple[Finding, ...]) 
     return "engine"
 
 
+def _is_numeric(findings: Iterable[Finding]) -> bool:
+    """Whether numbers are broken. A stall or a collapse of entropy is the sampler's, or a loop's."""
+    return any(f.family is Family.LOGITS and f.is_fault and f.code not in _SAMPLER_CODES for f in findings)
+
+
 def _faults(
-    findings: tuple[Finding, ...], candidate: frozenset[Family], reference: frozenset[Family]
+    findings: tuple[Finding, ...],
+    candidate: frozenset[Family],
+    reference: frozenset[Family],
+    tags: tuple[str, ...],
 ) -> Verdict:
     only_candidate, only_reference = candidate - reference, reference - candidate
     if only_candidate and not only_reference:
@@ -112,7 +129,7 @@ def _faults(
     return Verdict(
         kind,
         tuple(reasons),
-        _fault_cause(findings, decisive or candidate | reference),
+        "history" if HISTORY_FAULTY in tags else _fault_cause(findings, decisive or candidate | reference),
         _ordered(only_candidate),
         _ordered(only_reference),
     )
@@ -120,10 +137,12 @@ def _faults(
 
 def _fault_cause(findings: tuple[Finding, ...], families: frozenset[Family]) -> str:
     """Name the cause that explains the rest: a broken distribution explains a loop, a loop a cut."""
-    if Family.LOGITS in families:
+    if Family.LOGITS in families and _is_numeric(findings):
         return "numeric"
-    if any(finding.family is Family.REQUEST for finding in findings):
+    if any(f.family is Family.REQUEST and not f.code.startswith(_HINTS) for f in findings):
         return "request"
+    if Family.LOGITS in families:
+        return "sampler"
     if families & {Family.REPETITION, Family.GARBAGE}:
         return "sampler" if Family.REPETITION in families else "numeric"
     if Family.SSE in families:

@@ -11,14 +11,16 @@ import msgspec
 from compare.alerts.cursor import Cursor, Feed, PartitionKey
 from compare.alerts.fold import Seen
 from compare.alerts.series import FoldedPair
+from compare.detectors.history import HISTORY_FAULTY
 from compare.store.client import Store
 
 MAX_PAIRS = 50_000
 """Pairs read for one fold, over all partitions: bounds memory while a backlog is caught up."""
 
-COUNTED = "verdict != 'unscored' AND mode != 'mirrored'"
+COUNTED = f"verdict != 'unscored' AND mode != 'mirrored' AND NOT has(tags, '{HISTORY_FAULTY}')"
 """Pairs that may move a rate. In `mirrored` mode production's answer stands in for the candidate's, and
-such pairs need a noise floor of their own before any rate may be stated."""
+such pairs need a noise floor of their own before any rate may be stated. A request that holds a faulty
+answer already makes either model go on with it."""
 
 
 class Settled(msgspec.Struct, frozen=True):

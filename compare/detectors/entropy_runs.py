@@ -81,11 +81,8 @@ def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     floors = lower_bounds([tokens[index] for index in suspects.tolist()])
     flat = suspects[floors > settings.flat_entropy_nats]
     # A broken layer is flat throughout: a short answer is flat if it is so at nearly every position.
-    is_throughout = (
-        flat.size >= 2
-        and flat.size >= settings.flat_share * subject.lists.position.size
-        and (lists.size > 1).all()
-    )
+    total = subject.lists.size
+    is_throughout = flat.size >= max(2, settings.flat_share * total.size) and bool((total > 1).all())
     runs = runs_of(flat, settings.flat_run_tokens)
     if is_throughout:
         runs = [TokenRun(int(flat[0]), int(flat[-1]) + 1)]

@@ -75,6 +75,7 @@ SELECT
     candidate_tokens_per_s,
     latency_ratio,
     unscored,
+    tags,
     reference_tokens,
     candidate_tokens,
     prompt_tokens,

@@ -131,6 +131,7 @@ def compared(
             PositionScore(1, None, None, None, None, None),
         ),
         noise=Scores({"edit_similarity": 1.0}),
+        tags=("history_faulty",),
     )
     return ComparedPair(str(uuid.uuid4()), msgspec.structs.replace(pair, **changes), comparison)
 

@@ -56,6 +56,7 @@ def test_a_pair_row_holds_scores_reasons_and_what_is_unscored() -> None:
     assert row["edit_similarity"] == 0.5
     assert row["cosine_similarity"] is None
     assert row["unscored"] == {"cosine_similarity": "disabled"}
+    assert row["tags"] == ["history_faulty"]
     assert row["verdict"] == "candidate_worse"
     assert row["is_regression"] is True
     assert row["candidate_fault_families"] == ["repetition"]

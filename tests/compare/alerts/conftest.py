@@ -40,6 +40,7 @@ class Writer:
         verdict: str | None = None,
         mode: str = "greedy",
         kl: float | None = None,
+        tags: tuple[str, ...] = (),
     ) -> None:
         """One pair, stored by the next `flush` or `settled`.
 
@@ -68,6 +69,7 @@ class Writer:
             "is_candidate_only_fault": worse == "candidate",
             "is_reference_only_fault": worse == "reference",
             "kl_forced_mean_nats": kl,
+            "tags": list(tags),
             "version": self.version,
         }
         self._waiting.append(row)

@@ -243,11 +243,12 @@ def test_same_request_counts_once_an_hour_in_a_slice(writer: Writer) -> None:
     assert (writer.folded(), writer.folded(dimension="route")) == (2, 3)
 
 
-def test_unscored_and_mirrored_pairs_do_not_count(writer: Writer) -> None:
+def test_unscored_mirrored_and_history_faulty_pairs_do_not_count(writer: Writer) -> None:
     writer.pair(0)
     writer.pair(1, verdict="unscored")
     writer.pair(2, worse="candidate", mode="mirrored")
-    writer.settled(0, 3)
+    writer.pair(3, worse="candidate", tags=("history_faulty",))
+    writer.settled(0, 4)
     runner(writer).run_once()
     assert writer.folded() == 1
 

@@ -58,7 +58,7 @@ def test_a_flat_run_is_seen_through_a_short_list() -> None:
     # A short answer that is flat throughout is as broken; one flat stretch in it is not.
     assert ("logits", "flat") in found(_with(*even[:7]))
     assert ("logits", "flat") not in found(_with(*even[:7], *[token("b", -0.1)] * 7))
-    assert ("logits", "flat") not in found(_with(*even[:4], token("b", -0.1), *even[:4]))
+    assert ("logits", "flat") not in found(_with(*even[:4], *[token("b", -0.1)] * 4, *even[:4]))
 
 
 def test_the_lower_bound_reaches_the_true_entropy_of_an_even_tail() -> None:
