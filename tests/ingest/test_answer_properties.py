@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 
 from compare.demo.llama_server import LlamaServer
 from ingest.answer import StreamReader, read_answer
+from ingest.notes import NOTES
 from ingest.observation import Observation
+
+SAMPLES = [
+    json.loads(line)["body"].encode()
+    for line in (Path(__file__).parent / "data" / "dialects.jsonl").read_text("utf-8").splitlines()
+]
+"""Answers of every dialect, whole and streamed."""
+
+LABELS = ["text/event-stream", "application/json", "application/x-ndjson", ""]
 
 
 @pytest.fixture(scope="session")
@@ -90,15 +100,45 @@ def test_spoiled_streams_are_observations(recorded: bytes, data: st.DataObject) 
         spoiled[start : start + data.draw(st.integers(0, 40))] = data.draw(SPOILERS)
     for content_type in ("text/event-stream", "application/json"):
         seen = read_answer(bytes(spoiled), content_type=content_type, asked=3)
-        # Everything that is kept can be written as UTF-8, and no number is above its range.
-        for text in (seen.text, seen.reasoning, *(token.text for token in seen.tokens), *seen.notes):
-            text.encode()
-        for token in seen.tokens:
-            assert token.logprob is None or -9999 < token.logprob <= 0
-            assert token.ranked <= len(token.top)
-            for item in token.top:
-                item.text.encode()
-                assert item.logprob <= 0
+        check(seen)
+
+
+def check(seen: Observation) -> None:
+    """Everything that is kept can be written as UTF-8, and no number is above its range."""
+    calls = [text for call in seen.tool_calls for text in (call.name, call.arguments, call.id or "")]
+    for text in (seen.text, seen.reasoning, *calls, *(token.text for token in seen.tokens)):
+        text.encode()
+    assert set(seen.notes) <= set(NOTES)
+    for token in seen.tokens:
+        assert token.logprob is None or -9999 < token.logprob <= 0
+        assert token.ranked <= len(token.top)
+        for item in token.top:
+            item.text.encode()
+            assert item.logprob <= 0
+
+
+@given(st.data())
+def test_cuts_change_nothing_in_any_dialect(data: st.DataObject) -> None:
+    body = data.draw(st.sampled_from(SAMPLES))
+    whole = read_answer(body, asked=3)
+    assert whole.failure is None
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(body)), max_size=50)))
+    assert read_in_pieces(body, cuts) == whole
+
+
+@given(st.data())
+def test_spoiled_answers_of_any_dialect_are_observations(data: st.DataObject) -> None:
+    spoiled = bytearray(data.draw(st.sampled_from(SAMPLES)))
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.integers(0, len(spoiled)))
+        spoiled[start : start + data.draw(st.integers(0, 40))] = data.draw(SPOILERS)
+    if data.draw(st.booleans()):
+        other = data.draw(st.sampled_from(SAMPLES))
+        place = data.draw(st.integers(0, len(other)))
+        spoiled[data.draw(st.integers(0, len(spoiled))) :] = other[place:]
+    check(read_answer(bytes(spoiled), content_type=data.draw(st.sampled_from(LABELS)), asked=3))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(spoiled)), max_size=20)))
+    check(read_in_pieces(bytes(spoiled), cuts))
 
 
 @given(st.binary(max_size=300))

@@ -103,8 +103,8 @@ def test_a_million_tiny_chunks() -> None:
         b"9" * 1_000_000,
         b'{"choices": [], "created": ' + b"9" * 100_000 + b"}",
         b'{"choices": [{"message": {"content": "a"}}], "x": ' + b"9" * 100_000 + b', "y": NaN}',
-        b"{}" * 100_000,
-        b"{}\n" * 100_000,
+        b"{}" * 30_000,
+        b"{}\n" * 30_000,
         b'{"a":1,' * 100_000,
         b'{"content":"","stop":true,' + b'"stop":true,' * 100_000 + b'"stop":true}',
         b'data: {"choices":[{"delta":{"content":"a"}}]}\n' * 50_000,
@@ -121,7 +121,7 @@ def test_monstrous_bodies_are_observations(body: bytes) -> None:
 
 
 def test_many_tool_calls_without_index_stay_linear() -> None:
-    deltas = [{"id": f"c{n}", "function": {"name": "f", "arguments": "{}"}} for n in range(30_000)]
+    deltas = [{"id": f"c{n}", "function": {"name": "f", "arguments": "{}"}} for n in range(10_000)]
     lines = [json.dumps({"choices": [{"delta": {"tool_calls": [delta]}}]}) for delta in deltas]
     seen = read_answer(("data: " + "\n\ndata: ".join(lines) + "\n\ndata: [DONE]\n\n").encode())
-    assert len(seen.tool_calls) == 30_000
+    assert len(seen.tool_calls) == 10_000
