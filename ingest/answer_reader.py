@@ -14,6 +14,7 @@ from ingest.tolerant_json import loads, loads_joined, quote_literals
 from ingest.wire import AnyChunk, decode_fast
 from ingest.wire_lenient import encoded, lenient_chunk
 
+_SMALL = 16_384
 _ERROR_KEYS = ("error", "errors", "detail", "message", "msg")
 
 
@@ -35,6 +36,9 @@ class AnswerReader:
             return True
         if self._dialect is not None:
             return self._take_fields(data)
+        # Without choices it is another dialect, most likely: a long body is not read in vain.
+        if len(data) > _SMALL and b'"choices"' not in data and self._take_fields(data):
+            return True
         wants_logprobs = self.assembler.room > 0
         chunk = decode_fast(data, wants_logprobs=wants_logprobs)
         if chunk is None and (b"NaN" in data or b"Infinity" in data):

@@ -70,6 +70,8 @@ class LlamaCppDialect:
 
 
 def _token(raw: msgspec.Raw, answer: Assembler) -> Token:
+    if b'"prob' not in bytes(raw) and b'"top_prob' not in bytes(raw):
+        return answer.read_entry(raw)
     notes = answer.notes
     entry = fields_of(raw, notes)
     if entry is None or not ("probs" in entry or "top_probs" in entry or "prob" in entry):
