@@ -8,7 +8,8 @@ writing. The first few of each kind were kept as written, whatever they showed. 
 reworked after a first run: JSON tasks on which the reference itself failed nearly always (no example
 in the prompt, no `maxLength`) got an example or a smaller schema, since a pair in which each side is
 faulty tells nothing. In that first run 25 of 97 answers looped in the 4-bit candidate only and 4 in
-the reference only. No answer is longer than 112 tokens: loops show by then. The kinds are interleaved in proportion, so the first N are a fair sample.
+the reference only. No answer is longer than 112 tokens: loops show by then. The kinds are interleaved
+in proportion, so the first N are a fair sample.
 """
 
 from __future__ import annotations
