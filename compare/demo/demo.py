@@ -170,9 +170,6 @@ def _endpoint(url: str) -> EndpointSettings:
     """One llama.cpp server on a machine that may be slow and busy."""
     return EndpointSettings(
         url=url,
-        # After a stream llama.cpp closes the connection though it says keep-alive: the next request on it,
-        # if sent at once, is dropped unread and would count as the model's failure.
-        headers={"Connection": "close"},
         max_in_flight=SLOTS,
         first_token_timeout_s=180.0,
         idle_timeout_s=120.0,

@@ -267,3 +267,31 @@ async def test_helper_routes_are_away_when_they_hang() -> None:
 
 def test_api_key_variable() -> None:
     assert api_key_variable("awq.4-bit") == "GNOMON_ENDPOINT_AWQ_4_BIT_API_KEY"
+
+
+async def test_a_connection_that_streamed_is_not_used_again() -> None:
+    """llama.cpp says keep-alive after a stream, then drops what comes next on that connection."""
+    dropped: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        body = b"".join(GOOD_STREAM)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nKeep-Alive: timeout=5\r\n"
+            + b"Content-Length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        await writer.drain()
+        # Whatever comes now is read and dropped with the connection, unanswered.
+        dropped.append(await reader.read(1))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = EndpointSettings(url=f"http://127.0.0.1:{port}", max_attempts=1)
+    async with server, Endpoint("ref-1", settings, backoff_s=0.001) as endpoint:
+        seen = [await endpoint.ask(BODY, PATH) for _ in range(3)]
+    assert [(each.text, each.failure) for each in seen] == [("Hello", None)] * 3
+    assert dropped == [b""] * 3
