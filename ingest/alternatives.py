@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import cast
 
 from ingest.observation import Alternative
 from ingest.wire import Listed
@@ -32,6 +33,23 @@ def checked(top: tuple[Alternative, ...]) -> bool:
     if len({item.id for item in top}) == len(top):
         return True
     return top[0].id is None and len({item.text for item in top}) == len(top)
+
+
+def converted(listed: list[Listed]) -> tuple[Alternative, ...] | None:
+    """Do the same for a list as other dialects give it, None where `repaired` must look at it."""
+    values = [item.logprob for item in listed]
+    ids = [item.id for item in listed]
+    if None in values or None in ids or len(set(ids)) != len(ids):
+        return None
+    known = cast("list[float]", values)
+    if not (known[0] <= 0.0 and known[-1] > _SURE and known == sorted(known, reverse=True)):
+        return None
+    if any(item.bytes is not None for item in listed):
+        return None
+    return tuple(
+        Alternative(item.token, logprob, None, number)
+        for item, logprob, number in zip(listed, known, ids, strict=True)
+    )
 
 
 def falls(top: tuple[Alternative, ...] | list[Listed]) -> bool:

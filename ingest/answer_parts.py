@@ -13,7 +13,7 @@ from ingest.logprobs import read_entry, read_tokens
 from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observation, Token
 from ingest.tolerant_json import clean_text
 from ingest.tool_calls import ToolCalls
-from ingest.wire import AnyChoice, AnyChunk, AnyLogprobs, Message, ToolDelta, Usage
+from ingest.wire import AnyChoice, AnyChunk, AnyLogprobs, Entry, Message, ToolDelta, Usage
 
 
 class Assembler:
@@ -91,12 +91,12 @@ class Assembler:
         else:
             self.note("logprobs_truncated")
 
-    def read_entry(self, entry: msgspec.Raw) -> Token:
+    def read_entry(self, entry: Entry | msgspec.Raw) -> Token:
         """Read one token in the chat shape."""
         return read_entry(entry, asked=self.asked, notes=self.notes)
 
-    def add_entries(self, entries: Sequence[msgspec.Raw]) -> None:
-        """Keep tokens in the chat shape, each not yet decoded."""
+    def add_entries(self, entries: Sequence[Entry | msgspec.Raw]) -> None:
+        """Keep tokens in the chat shape, decoded or not."""
         room = max(self.room, 0)
         self.tokens.extend(self.read_entry(entry) for entry in entries[:room])
         if len(entries) > room:

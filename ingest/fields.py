@@ -6,6 +6,7 @@ stay bytes until each of their entries is read, and entries beyond the limit are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +14,12 @@ import msgspec
 from ingest.errors import DeadLetterError
 from ingest.notes import odd
 from ingest.tolerant_json import clean_text, loads
+from ingest.wire import MAX_FAST_BYTES, Entry
 from ingest.wire_lenient import as_float, as_int, count_of, encoded
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_ENTRIES = msgspec.json.Decoder(list[Entry])
 _TEXT = msgspec.json.Decoder(str)
 _NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -81,6 +84,22 @@ class Fields:
         """Take an object."""
         raw = self._values.get(key)
         return None if raw is None else fields_of(raw, self._notes)
+
+    def entries(self, key: str) -> Sequence[Entry | msgspec.Raw]:
+        """Take entries in the chat shape, decoded if all are sound and they are not too many at once."""
+        raw = self._values.get(key)
+        if raw is None:
+            return ()
+        data = memoryview(raw)
+        if len(data) <= MAX_FAST_BYTES:
+            try:
+                entries = _ENTRIES.decode(data)
+            except _NOT_SOUND:
+                entries = None
+            # Entries of another shape decode too, to nothing.
+            if entries is not None and all(entry.logprob is not None for entry in entries):
+                return entries
+        return items_of(raw, self._notes) or ()
 
     def list(self, key: str) -> list[msgspec.Raw] | None:
         """Take a list, its items not decoded."""

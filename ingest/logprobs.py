@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.alternatives import IMPOSSIBLE, ROUNDING, SENTINEL, checked, falls, raw_bytes, repaired
+from ingest.alternatives import IMPOSSIBLE, ROUNDING, SENTINEL, checked, converted, falls, raw_bytes, repaired
 from ingest.errors import DeadLetterError
 from ingest.observation import Alternative, Token
 from ingest.tolerant_json import clean_text, loads
@@ -86,8 +86,11 @@ def make_token(
         notes["tokens_as_ids"] = None
         if isinstance(top, tuple):
             top = tuple(Alternative(item.text, item.logprob, None, _id_of(item.text)) for item in top)
+    sound = converted(top) if top and isinstance(top, list) else None
     if isinstance(top, tuple) and (not top or checked(top)):
-        kept, is_sorted = top, True
+        sound = top
+    if sound is not None:
+        kept, is_sorted = sound, True
     else:
         kept, is_sorted = repaired(top, notes), falls(top)
     ranked = len(kept)

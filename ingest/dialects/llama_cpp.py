@@ -15,7 +15,7 @@ from ingest.dialects.probabilities import log_of
 from ingest.fields import Fields, fields_of
 from ingest.logprobs import Head, make_token
 from ingest.observation import Token
-from ingest.wire import Listed
+from ingest.wire import Entry, Listed
 
 _STOPS = {"eos": "stop", "word": "stop", "limit": "length"}
 _OWN_KEYS = (
@@ -46,7 +46,7 @@ class LlamaCppDialect:
         """Take one object."""
         answer.has_choices = True
         answer.add_text(fields.text("content"))
-        for entry in fields.list("completion_probabilities") or fields.list("probs") or ():
+        for entry in fields.entries("completion_probabilities"):
             if answer.room <= 0:
                 answer.note("logprobs_truncated")
                 break
@@ -69,8 +69,8 @@ class LlamaCppDialect:
             answer.add_usage(fields.count("tokens_evaluated"), fields.count("tokens_predicted"))
 
 
-def _token(raw: msgspec.Raw, answer: Assembler) -> Token:
-    if b'"prob' not in bytes(raw) and b'"top_prob' not in bytes(raw):
+def _token(raw: Entry | msgspec.Raw, answer: Assembler) -> Token:
+    if isinstance(raw, Entry):
         return answer.read_entry(raw)
     notes = answer.notes
     entry = fields_of(raw, notes)

@@ -34,7 +34,7 @@ class OllamaDialect:
         if read is not None:
             # Tool calls come whole, with the arguments as an object, also in a stream.
             answer.add_message(read, is_whole=True)
-        entries = fields.list("logprobs")
+        entries = fields.entries("logprobs")
         if entries:
             answer.add_entries(entries)
         if "prompt_eval_count" in fields or "eval_count" in fields:
