@@ -17,8 +17,6 @@ from ingest.observation import Failure, FailureKind, Observation
 from ingest.settings import EndpointSettings
 
 _MAX_ERROR_BYTES = 256 * 1024
-_KEEP_ALIVE_S = 4.0
-"""Below the 5 s after which llama.cpp and uvicorn close an idle connection."""
 
 
 class Away(Exception):  # noqa: N818 - internal, turned into EndpointAwayError by the endpoint
@@ -74,7 +72,10 @@ class Transport:
             # A key read from a file often ends with a line feed, which no header may hold.
             headers["Authorization"] = f"Bearer {settings.api_key.strip()}"
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls(), keepalive_timeout=_KEEP_ALIVE_S),
+            # A connection a call: after an event stream llama.cpp closes the connection though it says
+            # keep-alive, and drops what is sent on it (14 % of calls in a stress run). A new connection
+            # costs nothing beside a generated answer.
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls(), force_close=True),
             headers=headers,
             timeout=aiohttp.ClientTimeout(
                 total=None, connect=settings.connect_timeout_s, sock_connect=settings.connect_timeout_s
@@ -129,13 +130,7 @@ class Transport:
             try:
                 return await self._read(response, reader, clock)
             finally:
-                # After an event stream llama.cpp closes the connection in spite of its `Keep-Alive`
-                # header, and drops what is sent on it (14 % of calls in a stress run). A new connection
-                # costs nothing beside a generated answer.
-                if "event-stream" in response.headers.get("Content-Type", ""):
-                    response.close()
-                else:
-                    response.release()
+                response.release()
 
     async def _read(
         self, response: aiohttp.ClientResponse, reader: StreamReader | None, clock: _Clock
