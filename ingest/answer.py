@@ -63,7 +63,10 @@ class StreamReader:
             self.feed(self._head)
         last = self._sse.close()
         if last is not None and broken is None:
+            was_unreadable = self._is_unreadable
             self._take_event(last)
+            # The standard discards an event that no blank line ends; if it is cut, so does this.
+            self._is_unreadable = was_unreadable
         return self._reader.observation(self._failure(broken), has_done=self.is_done)
 
     def _begin(self, chunk: bytes) -> None:

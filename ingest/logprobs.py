@@ -113,6 +113,8 @@ def make_token(
             if head.logprob is None and own.logprob > -math.inf:
                 logprob = own.logprob
                 notes["logprob_from_list"] = None
+            elif head.logprob is None:
+                notes["logprob_null"] = None
         elif abs(logprob - own.logprob) > DIFFERENCE_NATS:
             notes["logprob_differs"] = None
             logprob = None

@@ -164,6 +164,11 @@ def test_connection_lost_after_the_finish_reason() -> None:
     assert (seen.failure, seen.notes) == (None, ("lost_after_finish",))
 
 
+def test_a_last_event_that_is_cut_costs_itself_only() -> None:
+    seen = read_answer(sse(delta("stop", content="ok"), done=False) + b'data: {"choices": [], "usa')
+    assert (seen.failure, seen.text, seen.notes) == (None, "ok", ("unreadable_event",))
+
+
 def test_end_mark_without_its_line_end() -> None:
     assert read_answer(sse(delta("stop", content="ok")).rstrip()).has_done
 
