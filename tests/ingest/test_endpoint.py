@@ -293,5 +293,8 @@ async def test_a_connection_that_streamed_is_not_used_again() -> None:
     settings = EndpointSettings(url=f"http://127.0.0.1:{port}", max_attempts=1)
     async with server, Endpoint("ref-1", settings, backoff_s=0.001) as endpoint:
         seen = [await endpoint.ask(BODY, PATH) for _ in range(3)]
+        async with asyncio.timeout(10):
+            while len(dropped) < 3:
+                await asyncio.sleep(0.01)
     assert [(each.text, each.failure) for each in seen] == [("Hello", None)] * 3
     assert dropped == [b""] * 3
