@@ -22,6 +22,9 @@ def dashboard(folder: Path | None, config_file: Path | None, port: int, address:
     from compare.port import refuse_taken_port
 
     settings = locate_store(folder, config_file)
+    folder_of_store = Path(settings.url.removeprefix("chdb://"))
+    if settings.url.startswith("chdb://") and not folder_of_store.is_dir():
+        raise FatalError(f"store folder {folder_of_store} does not exist")
     for package in ("streamlit", "dashboards"):
         if find_spec(package) is None:
             raise FatalError(f"{package} is not installed: pip install 'gnomon[dashboard]'")

@@ -125,8 +125,9 @@ def test_sql_without_any_store_says_where_it_looked(tmp_path: Path) -> None:
     assert "demo-data" in line
 
 
-def test_sql_on_a_folder_that_is_not_there_creates_nothing(tmp_path: Path) -> None:
-    line = the_one_line(gnomon("sql", "--dir", "nowhere", "SELECT 1", cwd=tmp_path))
+@pytest.mark.parametrize("command", [("sql", "SELECT 1"), ("dashboard",)])
+def test_reading_a_folder_that_is_not_there_creates_nothing(command: tuple[str, ...], tmp_path: Path) -> None:
+    line = the_one_line(gnomon(*command, "--dir", "nowhere", cwd=tmp_path))
     assert "nowhere" in line
     assert not (tmp_path / "nowhere").exists()
 
