@@ -157,7 +157,7 @@ class DetectorSettings(Struct, frozen=True, forbid_unknown_fields=True):
     lost_spaces_min_characters: PositiveInt = 40
     block_share: Fraction = 0.5
     replacement_share: Fraction = 0.3
-    punctuation_share: Fraction = 0.5
+    punctuation_share: Fraction = 0.7
     punctuation_max_characters: PositiveInt = 20_000
     language_min_letters: PositiveInt = 12
     language_slip_letters: PositiveInt = 2

@@ -29,6 +29,11 @@ _BLOCK_KINDS_MIN = 3
 _SIGN = re.compile(
     "[!-/:-@\\[-`{-~\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u301f\uff01-\uff0f\uff1a-\uff20]"
 )
+_ASKS_SIGNS = re.compile(
+    r"regex|regular expression|brainf|ascii|emoji|\bart\b|\bcode\b|punctuation|symbols?\b|operators?\b"
+    r"|esolang|latex|formula|equation|kaomoji|emoticon|perl\b|\bapl\b|glyph",
+    re.IGNORECASE,
+)
 _DRAWN = re.compile(r"([^\w\s])\1{2,}")
 _TABLE = re.compile(r"^\s*\|.*\|\s*$", re.MULTILINE)
 
@@ -145,6 +150,8 @@ def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable
         return
     other = subject.other.text if subject.other is not None else ""
     if len(_SIGN.findall(other)) > signs / 2 or subject.request.asks_repetition:
+        return
+    if _ASKS_SIGNS.search(subject.prompt):
         return
     yield _share(subject, part, "punctuation", "strewn signs", signs / visible, settings.punctuation_share)
 

@@ -67,14 +67,16 @@ def _script_switch(subject: Subject, settings: DetectorSettings) -> Finding | No
                 count,
                 settings.language_min_letters,
             )
-        slipped = bare if used == 0 and subject.other_answer is not None else _glued(text, bare)
-        if used == 0 and sum(map(len, slipped)) >= settings.language_slip_letters:
+        # One letter written into a word is a slip, whatever the other side says.
+        slipped = _glued(text, bare) or (bare if subject.other_answer is not None else [])
+        least = settings.language_slip_letters if slipped is bare else 1
+        if used == 0 and sum(map(len, slipped)) >= least:
             return _finding(
                 subject,
                 "script_slip",
                 f"{script} slips into other words: {shorten(', '.join(slipped))}",
                 sum(map(len, slipped)),
-                settings.language_slip_letters,
+                least,
             )
     return None
 

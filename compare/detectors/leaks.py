@@ -19,7 +19,7 @@ RESERVED = re.compile(
     r"|\[control_\d+\]"
 )
 """Tokens that a tokenizer keeps for itself and no answer should show."""
-_IS_HTML = {"<s>": "</s>", "<mask>": "</mask>"}
+_HTML = {"s": re.compile(r"<s[ >]"), "mask": re.compile(r"<mask[ >]")}
 _PIECE_MARK = re.compile(
     r"(?<=[^\W\d_])\u2581|\u2581(?=[^\W\d_])"  # sentencepiece
     r"|(?<=[a-z0-9,;:!?.\)])\u0120(?=[^\W_])|\u0120[a-z]+\u0120|(?:^|\s)\u0120\w+(?:\s+\u0120\w+){2}|\u0120{2}"
@@ -41,23 +41,23 @@ def detect_leaks(subject: Subject, part: Part, settings: DetectorSettings) -> It
     """Yield `reserved_tokens`, `detokenizer_leak` and `control_characters` of one part."""
     yield from _reserved(subject, part)
     text = part.text
-    if text.isascii():
-        if text.isprintable():
-            return
-    else:
-        if _MAY_MARK.search(text) and (match := _PIECE_MARK.search(text)):
-            around = text[max(0, match.start() - 3) : match.end() + 3]
-            if not _SPARK.search(around):
-                yield from _mark(
-                    subject, part, match, "detokenizer_leak", "a detokenizer's mark is in the text"
-                )
-        if match := _PRIVATE.search(text):
-            yield from _mark(subject, part, match, "private_characters", "private characters are in the text")
-    if match := _CONTROL.search(text):
+    if not text.isascii():
+        yield from _marks(subject, part)
+    if not text.isprintable() and (match := _CONTROL.search(text)):
         yield from _mark(subject, part, match, "control_characters", "a control character is in the text")
     pieces = list(_WORD_PIECE.finditer(text)) if " ##" in text else []
     if len(pieces) >= _WORD_PIECES_MIN:
         yield from _mark(subject, part, pieces[0], "detokenizer_leak", "word pieces are in the text")
+
+
+def _marks(subject: Subject, part: Part) -> Iterable[Finding]:
+    text = part.text
+    match = _PIECE_MARK.search(text) if _MAY_MARK.search(text) else None
+    # Block elements beside it make it a sparkline.
+    if match is not None and not _SPARK.search(text[max(0, match.start() - 3) : match.end() + 3]):
+        yield from _mark(subject, part, match, "detokenizer_leak", "a detokenizer's mark is in the text")
+    if match := _PRIVATE.search(text):
+        yield from _mark(subject, part, match, "private_characters", "private characters are in the text")
 
 
 def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
@@ -114,7 +114,5 @@ def _is_quoted(text: str, match: re.Match[str]) -> bool:
 
 def _is_html(text: str, token: str) -> bool:
     """Whether `<s>` or `<mask>` is an element, closed as often as opened."""
-    for opening, closing in _IS_HTML.items():
-        if token in (opening, closing):
-            return 0 < text.count(opening) == text.count(closing)
-    return False
+    opening = _HTML.get(token.strip("</>"))
+    return opening is not None and 0 < len(opening.findall(text)) == text.count(f"</{token.strip('</>')}>")

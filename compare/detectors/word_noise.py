@@ -19,11 +19,10 @@ from ingest.settings import DetectorSettings
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE_MARK = re.compile(r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001]")
 _PIECE = re.compile(r"\S+")
-_INNER_CAPITAL = re.compile(r"[a-z]{2}[A-Z]|[A-Z][a-z]+[A-Z]{2}")
 _MIXED = re.compile(r"[A-Za-z\u00c0-\u024f][\u0370-\u1fff\u3040-\ud7af]|[\u0370-\u1fff\u3040-\ud7af][A-Za-z]")
 _GLUED = re.compile(r"[g-z][a-z]+\d|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
 _HINT = re.compile(
-    r"[a-z][A-Z]|[g-z]\d|\)[a-z]|[a-z][;,!?][a-z;,!?]|\.[a-z]|_\s|\s[^\w\s]|[b-df-hj-np-tv-xz]{5}"
+    r"[g-z]\d|\)[a-z]|[a-z][;,!?][a-z;,!?]|\.[a-z]|_\s|\s[^\w\s]|[b-df-hj-np-tv-xz]{5}"
     r"|[A-Za-z][\u0370-\ud7af]|[\u0370-\ud7af][A-Za-z]"
 )
 """What every odd piece has, and a few others; one scan tells that a text is free of them."""
@@ -149,7 +148,7 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
 def odd_share(text: str) -> tuple[int, int]:
     """(odd, all) pieces between white space in the first 8,192 characters.
 
-    Odd are: a capital inside, two scripts or a digit glued into a word, punctuation without a space after
+    Odd are: two scripts or a digit glued into a word, punctuation without a space after
     it or standing alone, four or more Latin letters without a vowel.
     """
     pieces = _PIECE.findall(text[:8192])
@@ -161,10 +160,10 @@ def _is_odd(piece: str) -> bool:
         if piece.isalpha():
             if piece.islower() or piece.istitle():
                 return len(piece) > 4 and _VOWELS.isdisjoint(piece.lower())
-            return not piece.isupper() and _INNER_CAPITAL.search(piece) is not None
+            return False  # capitals inside are names
         if not any(char.isalnum() for char in piece):
             return _STRAY.fullmatch(piece) is not None
-        return _GLUED.search(piece) is not None or _INNER_CAPITAL.search(piece) is not None
+        return _GLUED.search(piece) is not None
     return _MIXED.search(piece) is not None or _STRAY.fullmatch(piece) is not None
 
 
