@@ -55,7 +55,7 @@ def show_alerts(experiment: str) -> None:
         return
     for alert in found.itertuples():
         write = st.error if alert.state == "firing" else st.info
-        write(f"{alert.state} since {alert.fired_at:%Y-%m-%d %H:%M:%S} UTC", icon="🔔")
+        write(f"{alert.metric} is {alert.state} since {alert.fired_at:%Y-%m-%d %H:%M:%S} UTC")
         st.text(visible(str(alert.summary)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
@@ -10,6 +11,9 @@ import streamlit as st
 from compare.store.client import Store
 from compare.visible import visible_block as visible
 from dashboards import charts, queries
+
+ANSWER_LINES = 18
+ANSWER_HEIGHT = 440
 
 SCORES = (
     "kl_forced_mean_nats",
@@ -79,7 +83,11 @@ def _show_answers(found: pd.DataFrame) -> None:
             if side["reasoning"]:
                 with st.expander("Reasoning"):
                     st.code(visible(side["reasoning"]), language=None, wrap_lines=True)
-            st.code(visible(side["text"]) or "(empty)", language=None, wrap_lines=True)
+            # A loop runs over many screens: it scrolls in a box of its own.
+            box: int | Literal["content"] = (
+                ANSWER_HEIGHT if side["text"].count("\n") > ANSWER_LINES else "content"
+            )
+            st.code(visible(side["text"]) or "(empty)", language=None, wrap_lines=True, height=box)
             for name, arguments in zip(side["tool_names"], side["tool_arguments"], strict=True):
                 st.text(f"tool call {visible(name)}")
                 st.code(visible(arguments), language=None, wrap_lines=True)

@@ -108,15 +108,17 @@ def faults(store: Store, experiment: str, candidate: str) -> pd.DataFrame:
 
 
 def over_time(store: Store, experiment: str, candidate: str) -> pd.DataFrame:
-    """at, pairs, regression_rate, kl_forced_mean_nats, edit_similarity, in about 60 equal steps of time.
+    """at, pairs, regression_rate, kl_forced_mean_nats, edit_similarity, in equal steps of time.
 
-    The step is at least one second, so a demo of three minutes and a month of traffic both show.
+    At most 60 steps, and so few that four pairs fall into one on average: a demo's minute and a month of
+    traffic both show.
     """
     return frame(
         store,
-        "WITH (SELECT (min(mirrored_at), max(mirrored_at)) FROM pairs_v1 "
+        "WITH (SELECT (min(mirrored_at), max(mirrored_at), count()) FROM pairs_v1 "
         "WHERE experiment = {experiment:String} AND candidate = {candidate:String}) AS span, "
-        "greatest(1, intDiv(dateDiff('second', span.1, span.2), 60)) AS step "
+        "least(60, greatest(1, intDiv(span.3, 4))) AS steps, "
+        "greatest(1, intDiv(dateDiff('second', span.1, span.2) + steps, steps)) AS step "
         "SELECT toDateTime(intDiv(toUnixTimestamp(mirrored_at), step) * step, 'UTC') AS at, "
         "count() AS pairs, "
         "avg(is_regression) AS regression_rate, avg(kl_forced_mean_nats) AS kl_forced_mean_nats, "

@@ -20,7 +20,7 @@ from ingest.decode import decode, oversize
 from ingest.errors import DeadLetterError, FatalError
 from ingest.kafka_errors import judge
 from ingest.kafka_options import common_options, require_broker
-from ingest.records import RawRecord, SourcePosition
+from ingest.records import MirroredRequest, RawRecord, SourcePosition
 from ingest.settings import KafkaSettings
 
 MAX_REPORTED_LINES = 10_000
@@ -47,24 +47,28 @@ class MirrorReport(msgspec.Struct, frozen=True):
     bad_count: int
 
 
-def mirror_lines(path: Path, settings: KafkaSettings, on_progress: OnProgress) -> MirrorReport:
+def mirror_lines(
+    path: Path, settings: KafkaSettings, on_progress: OnProgress, *, keep_times: bool = False
+) -> MirrorReport:
     """Validate each line of `path` (`-` is standard input) and send the good ones.
 
     Empty lines are passed over. A record's key is its request id. `on_progress` gets the bytes
     read so far and the file's size, None if that is not known. Memory stays bounded, whatever the
-    size of the file or of a line.
+    size of the file or of a line. With `keep_times` a record's Kafka time is its `sent_at`; a broker
+    drops at once what is older than the topic's retention.
 
     Raises FatalError if the file cannot be read, the topic does not exist, or no broker answers.
     """
     with _opened(path) as (stream, size), _producer(settings) as producer:
-        return _Run(settings, producer).send_all(stream, size, on_progress)
+        return _Run(settings, producer, keep_times).send_all(stream, size, on_progress)
 
 
 class _Run:
     """The state of one `mirror_lines`."""
 
-    def __init__(self, settings: KafkaSettings, producer: Any) -> None:
+    def __init__(self, settings: KafkaSettings, producer: Any, keep_times: bool) -> None:
         self._settings = settings
+        self._keep_times = keep_times
         self._producer = producer
         self._in_flight: deque[tuple[int, int, Any]] = deque()
         self._bytes_in_flight = 0
@@ -89,6 +93,12 @@ class _Run:
         on_progress(done, size)
         return MirrorReport(self._sent, tuple(sorted(self._bad)), self._bad_count)
 
+    def _time_of(self, mirrored: MirroredRequest) -> int | None:
+        """Kafka's time for the record, Unix milliseconds; None lets the producer take the present."""
+        if not self._keep_times or mirrored.sent_at is None:
+            return None
+        return round(mirrored.sent_at.timestamp() * 1000)
+
     def _take(self, number: int, line: bytes) -> None:
         now = datetime.now(UTC)
         position = SourcePosition(self._settings.topic, "file", 0, number)
@@ -98,12 +108,17 @@ class _Run:
             self._refuse(number, f"{skipped.reason}: {skipped.detail}")
             return
         try:
-            request_id = decode(record, now).request_id
+            mirrored = decode(record, now)
         except DeadLetterError as error:
             self._refuse(number, f"{error.reason}: {error}")
             return
         try:
-            future = self._producer.send(self._settings.topic, key=request_id.encode("utf-8"), value=line)
+            future = self._producer.send(
+                self._settings.topic,
+                key=mirrored.request_id.encode("utf-8"),
+                value=line,
+                timestamp_ms=self._time_of(mirrored),
+            )
         except kafka_errors.MessageSizeTooLargeError as error:
             self._refuse(number, f"oversize: {error}")
             return

@@ -11,8 +11,9 @@ from compare.cli.locate import config_option, read_settings
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--keep-times", is_flag=True, help="Keep each record's sent_at as its time in Kafka.")
 @config_option
-def mirror(file: Path, config_file: Path) -> None:
+def mirror(file: Path, keep_times: bool, config_file: Path) -> None:
     """Send captured traffic to the mirror topic.
 
     FILE holds one record a line.
@@ -27,7 +28,10 @@ def mirror(file: Path, config_file: Path) -> None:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("mirroring", total=None)
         report = mirror_lines(
-            file, settings.kafka, lambda done, total: progress.update(task, completed=done, total=total)
+            file,
+            settings.kafka,
+            lambda done, total: progress.update(task, completed=done, total=total),
+            keep_times=keep_times,
         )
     click.echo(f"{report.sent} sent to {settings.kafka.topic}, {report.bad_count} bad lines")
     for number, reason in report.bad:

@@ -190,6 +190,6 @@ def _mirror(kafka: KafkaSettings, run: int, requests: int) -> None:
         for record in mirrored_records(run, requests):
             file.write(record + b"\n")
         file.flush()
-        sent = mirror_lines(Path(file.name), kafka, lambda done, total: None)
+        sent = mirror_lines(Path(file.name), kafka, lambda done, total: None, keep_times=True)
     if sent.sent != requests:
         raise FatalError(f"{sent.sent} of {requests} requests were accepted: {sent.bad[:1]}")

@@ -15,7 +15,7 @@ in proportion, so the first N are a fair sample.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -46,18 +46,21 @@ def workload() -> list[WorkloadItem]:
 
 
 def mirrored_records(run: int, count: int) -> Iterator[bytes]:
-    """Yield the first `count` requests as JSON envelopes, ids `demo-<run>-<nnn>`, sent now.
+    """Yield the first `count` requests as JSON envelopes, ids `demo-<run>-<nnn>`.
+
+    They are sent one a second, the last one now: traffic needs a course of time to be looked at.
 
     Raises ValueError if `count` is not between 1 and the number of shipped requests.
     """
     items = workload()
     if not 1 <= count <= len(items):
         raise ValueError(f"count is {count}; the workload has 1 to {len(items)} requests")
+    now = datetime.now(UTC)
     for number, item in enumerate(items[:count], start=1):
         envelope = {
             "schema": "gnomon.mirror/1",
             "request_id": f"demo-{run}-{number:03d}",
-            "sent_at": datetime.now(UTC),
+            "sent_at": now - timedelta(seconds=count - number),
             "tenant": item.tenant,
             "route": item.route,
             "endpoint": item.endpoint,

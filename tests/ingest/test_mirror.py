@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ def quiet(done: int, total: int | None) -> None:
 
 
 def consumed(broker: EmbeddedBroker, topic: str, count: int) -> list[tuple[bytes | None, bytes]]:
+    return [(record.key, record.value) for record in records_of(broker, topic, count)]
+
+
+def records_of(broker: EmbeddedBroker, topic: str, count: int) -> list[Any]:
     consumer = KafkaConsumer(
         bootstrap_servers=broker.bootstrap,
         auto_offset_reset="earliest",
@@ -39,7 +44,7 @@ def consumed(broker: EmbeddedBroker, topic: str, count: int) -> list[tuple[bytes
         max_partition_fetch_bytes=40 * 1024 * 1024,
     )
     consumer.assign([TopicPartition(topic, 0)])
-    records = [(record.key, record.value) for _, record in zip(range(count), consumer, strict=False)]
+    records = [record for _, record in zip(range(count), consumer, strict=False)]
     consumer.close()
     return records
 
@@ -71,6 +76,19 @@ def test_good_lines_are_sent_and_bad_ones_reported_by_number(
         (b"r-4", envelope(4)),
         (b"r-6", envelope(6, "错误码")),
     ]
+
+
+def test_times_are_kept_on_request(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    sent = datetime.now(UTC).replace(microsecond=250_000) - timedelta(hours=2)
+    timed = {**json.loads(envelope(1)), "sent_at": sent.isoformat()}
+    file = tmp_path / "traffic.jsonl"
+    file.write_bytes(json.dumps(timed).encode() + b"\n" + envelope(2))
+    mirror_lines(file, settings(broker, topic), quiet, keep_times=True)
+    mirror_lines(file, settings(broker, topic), quiet)
+    ages = [sent.timestamp() * 1000 - record.timestamp for record in records_of(broker, topic, 4)]
+    assert ages[0] == 0
+    two_hours_ms = 7_200_000
+    assert all(-two_hours_ms - 600_000 < age < -two_hours_ms + 1_000 for age in ages[1:])
 
 
 def test_many_and_large_lines(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:

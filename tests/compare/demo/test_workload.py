@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import jsonschema_rs
 import pytest
@@ -49,7 +50,8 @@ def test_every_request_decodes_and_keeps_what_it_carries() -> None:
         assert (record.route, record.tenant, record.endpoint) == (item.route, item.tenant, item.endpoint)
         assert record.served_by.quantization == "mxfp4"
         assert record.tags == {"kind": item.kind, "run": "3"}
-        assert record.sent_at is not None
+    sent = [record.sent_at for record in records if record.sent_at is not None]
+    assert [later - earlier for earlier, later in pairwise(sent)] == [timedelta(seconds=1)] * 63
     assert len({record.request_hash for record in records}) == 64
 
 
