@@ -13,8 +13,8 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LITERALS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
 _PYTHON = re.compile(_STRING + r"|(?<!\w)'((?:[^'\\]|\\.)*+)'|\b(True|False|None|undefined)\b", re.DOTALL)
 _SMART = re.compile(_STRING + r"|[\u201c\u201d\u201e\u2033]", re.DOTALL)
-_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/|(?<=\s)#[^\n]*", re.DOTALL)
-_KEY = re.compile(_STRING + r"|(?<=[{,\s])([A-Za-z_$][\w$\-]*)(?=\s*:)", re.DOTALL)
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|(?<=\s)#[^\n]*", re.DOTALL)
+_KEY = re.compile(_STRING + r"|(?<=[{,\s])([A-Za-z_$][\w$\-]*+)(?=\s*:)", re.DOTALL)
 _TRAILING_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])", re.DOTALL)
 _MISSING_COMMA = re.compile(r'(?:["}\]\d]|true|false|null)(?=\s+["{\[])|[}\]](?=["{\[])|"(?="_)')
 

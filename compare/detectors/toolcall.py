@@ -21,10 +21,10 @@ _MARKUP = re.compile(
     r"|<(?:minimax|seed|antml):|\bto=functions\.\w+"
 )
 _MAY_MARK = re.compile(r"[<\[\u2581\u273f]|to=")
-_REACT = re.compile(r"^Action:\s*(\S+)\s*\n+Action Input:", re.MULTILINE)
+_REACT = re.compile(r"^Action:[ \t]*(\S+)\s*+Action Input:", re.MULTILINE)
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_FENCE_LINE = re.compile(r"^```\w*\s*|\s*```$")
-_LETTERS = re.compile(r"[^\W\d_]{3,}(?![^<]*>)")
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_TAG = re.compile(r"<[^<>]{0,100}>")
 _ASKS_EXAMPLE = re.compile(
     r"\b(?:example|looks? like|don't call|do not call|without calling|show me (?:the|a|what)|explain|describe"
     r"|document)\b",
@@ -137,7 +137,9 @@ def _leak(subject: Subject, part: Part, tools: dict[str, Any]) -> tuple[int, int
     named = [name for name in tools if name in text]
     if not named:
         return None
-    bare = _FENCE_LINE.sub("", text.strip()).strip()
+    bare = text.strip().removesuffix("```").rstrip()
+    if bare.startswith("```"):
+        bare = bare.partition("\n")[2].lstrip()
     for name in named:
         # As a call in Python's manner, the whole answer through.
         if re.fullmatch(rf"\[?\s*(?:print\()?{re.escape(name)}\(.*\)\s*\]?", bare, re.DOTALL):
@@ -149,7 +151,7 @@ def _leak(subject: Subject, part: Part, tools: dict[str, Any]) -> tuple[int, int
             after = text[at.end() :]
             closed = after[after.rfind("}") + 1 :] if "}" in after else ""
             # Prose after it makes it an example; a call that the parser let through ends the answer.
-            if not _LETTERS.search(closed) and not _ASKS_EXAMPLE.search(subject.last_user_text):
+            if not _LETTERS.search(_TAG.sub("", closed)) and not _ASKS_EXAMPLE.search(subject.last_user_text):
                 return at.span()
     value = diagnose(text).value if subject.body.get("tool_choice") != "none" and "{" in text else None
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in tools:

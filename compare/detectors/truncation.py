@@ -23,9 +23,7 @@ _THINK = re.compile(
     r"<(/?)(?:think(?:ing)?|thought|reasoning|seed:think|analysis)>|\[(/?)THINK\]|(\u25c1/?think\u25b7)"
 )
 _TAG_REST = re.compile(r"\s*/?think(?:ing)?>")
-_CHANNEL = re.compile(
-    r"(?:^|\W)analysis[A-Z].*?(?:assistant)?final[A-Z]|assistantfinal|assistantcommentary", re.DOTALL
-)
+_CHANNEL = re.compile(r"assistant(?:final|commentary|analysis)(?=[A-Z\W]|\Z)")
 _BEGINS_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
 _MID_AIR = re.compile(r"(?:[(\[{,]|[\u3001\uff0c\uff08])$")
 _SENTENCE_END = re.compile(r"[.!?:;)\]}>\"'`*_|~\u3002\uff01\uff1f\u201d\u2019\u300d\u2026]$|[^\w\s]$")

@@ -11,9 +11,9 @@ from ingest.observation import Failure, FailureKind, Observation, Token, ToolCal
 from tests.compare.detectors.helpers import faults, found, subject, token
 
 _PROSE = (
-    "The ferry leaves the harbour at noon and comes back in the evening. In winter there are fewer "
-    "crossings, and when the wind is strong the captain may decide to stay in port. Tickets are sold on board, so "
-    "you do not need to book; bring warm clothes and something to eat, because the cafe is closed until spring."
+    "The ferry leaves the harbour at noon and comes back in the evening. In winter there are fewer trips, "
+    "and when the wind is strong the captain may decide to stay in port. Tickets are sold on board, so you "
+    "do not need to book; bring warm clothes and something to eat, because the cafe is closed until spring."
 )
 
 
