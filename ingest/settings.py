@@ -123,6 +123,7 @@ class DetectorSettings(Struct, frozen=True, forbid_unknown_fields=True):
     closed_loop_min_characters: PositiveInt = 200
     counting_loop_min_repeats: PositiveInt = 6
     counting_loop_min_characters: PositiveInt = 120
+    blank_run_characters: PositiveInt = 64
     few_lines_window: PositiveInt = 16
     few_lines_distinct_share: Fraction = 0.25
     drawing_min_characters: PositiveInt = 40

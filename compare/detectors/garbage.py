@@ -175,9 +175,8 @@ def _mixed_scripts(subject: Subject, settings: DetectorSettings) -> Iterable[Fin
     known = set(subject.request.letters) | {"LATIN", "GREEK"} | subject.request.named_scripts
     if subject.other_answer is not None:
         known |= set(subject.other_answer.letters)
-    known = {script for name in known for script in group_of(name)}
-    foreign = set(subject.answer.letters) - known
     # Chinese, Japanese and Korean letters count apart: noise has all of them.
+    foreign = {name for name in subject.answer.letters if not group_of(name) & known}
     if len(foreign) + 1 < settings.noise_min_scripts or subject.request.is_about_languages:
         return
     yield subject.finding(

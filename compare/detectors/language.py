@@ -105,6 +105,8 @@ def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None
     asked = {} if question.isascii() else letters_by_script(question)
     if not asked:
         return None
+    if asked.get("KANA", 0) >= settings.language_min_letters:
+        asked["KANA"] += asked.pop("HAN", 0)  # Japanese is written in both
     script = max(asked, key=lambda name: asked[name])
     if (
         script in ("LATIN", "GREEK")
@@ -112,9 +114,11 @@ def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None
         or asked[script] < settings.language_min_letters
     ):
         return None
-    group = group_of(script)
+    group = group_of(script) | ({"HAN"} if script in ("KANA", "HANGUL") else set())
     if sum(asked.get(name, 0) for name in group) < 0.7 * sum(asked.values()):
         return None
+    if (finding := _kana_left(subject, asked, settings)) is not None:
+        return finding
     if subject.other_answer is not None and not any(name in group for name in subject.other_answer.letters):
         return None
     text = _CODE.sub(" ", subject.observation.text)
@@ -129,6 +133,25 @@ def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None
         f"the question is in {script}, the answer has {len(words)} words and no letter of it",
         len(words),
         settings.language_min_letters,
+    )
+
+
+def _kana_left(subject: Subject, asked: dict[str, int], settings: DetectorSettings) -> Finding | None:
+    """Find a Chinese answer to a Japanese question: no Japanese sentence is without kana."""
+    letters = subject.answer.letters
+    count = letters.get("HAN", 0)
+    if asked.get("KANA", 0) < settings.language_min_letters or "KANA" in letters:
+        return None
+    if count < 2 * settings.language_min_letters or subject.request.named_scripts:
+        return None
+    if subject.other_answer is not None and "KANA" not in subject.other_answer.letters:
+        return None
+    return _finding(
+        subject,
+        "script_left",
+        f"the question is Japanese, the answer has {count} Chinese letters and no kana",
+        count,
+        2 * settings.language_min_letters,
     )
 
 

@@ -19,6 +19,7 @@ from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
 _DIGITS = re.compile(r"[0-9]+")
+_BLANKS = re.compile(r"\s{32,}+")
 # Rules, borders, bars, zeros and closing brackets: honest text repeats them and stops.
 _DRAWING = re.compile(
     r"[\s\d\-=_*~+.|:/\\#<>\[\](){};,\"'`\u2010-\u2015\u2022\u2026\u2190-\u21ff\u2500-\u27bf\ufe0f\U0001f000-\U0001faff]+"
@@ -34,6 +35,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     for part in subject.parts:
         finding = (
             _loop(subject, part, settings)
+            or _blank_run(subject, part, settings)
             or detect_counting(subject, part, settings)
             or _stutter(subject, part, settings)
         )
@@ -61,6 +63,27 @@ def _loop(subject: Subject, part: Part, settings: DetectorSettings) -> Finding |
     judged = (_judge(subject, part, run, run.end >= end, settings) for run in find_runs(part.text, shape))
     found = [finding for finding in judged if finding is not None]
     return max(found, key=lambda finding: finding.measured or 0.0, default=None)
+
+
+def _blank_run(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
+    """Find blanks without end or period: a grammar allows them anywhere, and where all else is masked ..."""
+    if part.text.isspace() or not (part.text[-1:].isspace() or part.text.lstrip()[:1] in ("{", "[")):
+        return None
+    for match in _BLANKS.finditer(part.text):
+        is_at_end = match.end() == len(part.text) and not subject.is_finished
+        least = settings.blank_run_characters if is_at_end else settings.closed_loop_min_characters
+        length = match.end() - match.start()
+        if length >= least and not is_asked_for(subject, match.group()[:32]):
+            return subject.finding(
+                Family.REPETITION,
+                "blank_run",
+                f"{length} blanks in a row" + (" at the unfinished end" if is_at_end else ""),
+                place=part.place,
+                span=match.span(),
+                measured=float(length),
+                threshold=float(least),
+            )
+    return None
 
 
 def _judge(

@@ -26,8 +26,7 @@ _BLOCKS = {
     "HAN": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
 }
 _NAMES = tuple(_BLOCKS)
-CJK = frozenset({"HAN", "KANA", "HANGUL"})
-"""Scripts that are written together."""
+_CJK = frozenset({"HAN", "KANA", "HANGUL"})
 
 
 def _table() -> NDArray[np.uint8]:
@@ -49,5 +48,5 @@ def letters_by_script(text: str) -> dict[str, int]:
 
 
 def group_of(script: str) -> frozenset[str]:
-    """The scripts that a text in `script` may use too."""
-    return CJK if script in CJK else frozenset({script})
+    """The scripts whose texts may hold letters of `script`: Japanese and Korean use Chinese letters too."""
+    return _CJK if script == "HAN" else frozenset({script})

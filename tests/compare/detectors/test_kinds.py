@@ -51,6 +51,10 @@ _SHUFFLED = ["I should check the file again.", "Let me look at the output.", "Wa
             ),
             "counting_loop",
         ),
+        (
+            subject('{"a": ' + "".join(" " * (int(digit) + 1) + "\n" for digit in _PI), finish="length"),
+            "blank_run",
+        ),
         (subject("no " * 3 + "way " * 90, finish="length", prompt="Is 90 C too hot?"), "loop"),
         (subject("", reasoning="Let me think about it once more. " * 9, finish="length"), "loop"),
         (subject("So it iiii" + "i" * 200, finish="length", prompt="Say hi."), "loop"),
@@ -261,6 +265,17 @@ def test_broken_characters(one: Subject, code: str) -> None:
             ),
             "script_switch",
         ),
+        (
+            subject("会議は明日の午後にあります。場所は三階です。", prompt="请告诉我会议的时间和地点。"),
+            "script_switch",
+        ),
+        (
+            subject(
+                "会议安排在明天下午三点，地点在三楼的大会议室，请准时参加并带好相关材料。",
+                prompt="会議はいつ、どこでありますか。おしえてください。",
+            ),
+            "script_left",
+        ),
     ],
 )
 def test_language_switches(one: Subject, code: str) -> None:
@@ -270,6 +285,8 @@ def test_language_switches(one: Subject, code: str) -> None:
 @pytest.mark.parametrize(
     "one",
     [
+        subject("東京タワーは高いです。", prompt="东京塔高吗？用日本語回答。"),
+        subject("東京鉄塔", prompt="とうきょうタワーはどこにありますか。"),
         subject(
             "Bonjour et bienvenue dans la ville, nous sommes heureux de vous voir et de vous aider.",
             prompt="Write a welcome in French for the guests of the hotel and the town.",
