@@ -58,9 +58,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium, headless; it asks nobody but loopback."""
+    """The system's Chromium, headless; it asks nobody but loopback.
+
+    Only for one module: while it lives, Playwright's event loop runs in this thread and no asynchronous
+    test can.
+    """
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
     arguments += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     with sync_playwright() as playwright:
