@@ -12,8 +12,9 @@ from ingest.settings import DetectorSettings
 
 _ECHO_MIN_CHARACTERS = 12  # "yes" answered to "yes" is no echo
 _HEAD_CHARACTERS = 256
-_INVISIBLE = re.compile(
-    "[\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0]+"
+_VISIBLE = re.compile(
+    "[^\\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0]"
 )
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|</?think(?:ing)?>", re.DOTALL)
 _ROLE = re.compile(r"^(?:<\|[a-z_]+\|>|user|assistant|human|question|q|prompt)\s*[:\n>]\s*", re.IGNORECASE)
@@ -34,11 +35,11 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
         return
     text = observation.text
     said = _THINKING.sub("", text) if "think" in text else text
-    if _INVISIBLE.sub("", said):
+    if _VISIBLE.search(said):
         yield from _echo(subject, said)
         return
     tokens = observation.completion_tokens or len(observation.tokens)
-    if observation.reasoning.strip() or (said != text and _INVISIBLE.sub("", text)):
+    if observation.reasoning.strip() or (said != text and _VISIBLE.search(text)):
         yield subject.finding(
             Family.EMPTY,
             "thinking_only",

@@ -7,6 +7,7 @@ logprob alone, so that bounds are worked out for few.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from compare.detectors.asked import is_asked_for, other_side_repeats
 from compare.detectors.subject import Subject
+from compare.detectors.top_lists import UNSURE
 from compare.metrics.distribution import normalise, report_of, same_token
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.result import Family, Finding
@@ -36,8 +38,9 @@ class TokenRun(NamedTuple):
 
 def detect_runs(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     """Yield `flat`, `even`, `collapse` and `slide` for an answer whose decoding was not masked."""
-    yield from _flat(subject, settings)
-    yield from _even(subject, settings)
+    if subject.lists.best.size and subject.lists.best.min() <= UNSURE:
+        yield from _flat(subject, settings)
+        yield from _even(subject, settings)
     yield from _collapse(subject, settings)
     yield from _slide(subject, settings)
 
@@ -129,6 +132,8 @@ def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]
         return
     # Entropy is at least -p log p - q log q, so a narrow position has p1 over 1 - its entropy.
     narrow = lists.position[lists.best > np.log1p(-settings.collapse_entropy_nats)]
+    if narrow.size < length:
+        return
     for run in runs_of(narrow, length):
         within = list(tokens[run.start : run.end])
         bounds = upper_bounds(within, subject.vocabulary_size or LARGEST_VOCABULARY)
@@ -207,10 +212,12 @@ def slide_of(logprobs: NDArray[np.float64], settings: DetectorSettings) -> tuple
     window = settings.slide_window_tokens
     if logprobs.size < 2 * window:
         return None
-    first, last = logprobs[:window], logprobs[-window:]
-    if not (np.isfinite(first).all() and np.isfinite(last).all()):
+    after = float(logprobs[-window:].sum()) / window
+    if not math.isfinite(after) or after >= settings.slide_mean_logprob:
         return None
-    before, after = float(first.mean()), float(last.mean())
+    before = float(logprobs[:window].sum()) / window
+    if not math.isfinite(before):
+        return None
     is_sinking = after < settings.slide_mean_logprob and before - after > settings.slide_drop_nats
     return (before, after) if is_sinking else None
 

@@ -45,11 +45,15 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if notes := [note for note in subject.observation.notes if note in _NAN_NOTES]:
         # The reader drops such values; no mask and no rounding makes a NaN.
         yield subject.finding(Family.LOGITS, "nan", f"a logprob is not a number ({', '.join(notes)})")
-    yield from _all_impossible(subject)
+    lists = subject.lists.examined
+    has_impossible = bool((lists.possible < lists.size).any())
+    if has_impossible:
+        yield from _all_impossible(subject)
     if not subject.is_constrained:
         # Under a mask the list may be taken before or after it: neither contradicts the token.
         yield from _chosen_impossible(subject, tokens)
-        yield from _missing_mass(subject, settings)
+        if has_impossible:
+            yield from _missing_mass(subject, settings)
         yield from detect_runs(subject, settings)
         yield from _improbable(subject, settings)
 

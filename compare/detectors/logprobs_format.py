@@ -36,7 +36,7 @@ _NOTED = (
 _MASS_SLACK = 0.01  # sums of 20 rounded logprobs stay well within
 _ALL_ZERO_MIN_TOKENS = 5
 _NOT_ARGMAX_NATS = 0.5  # a tie may be broken either way
-_STUB_POSITIONS = 8  # a stub stands at every position
+_STUB_POSITIONS = 4  # a stub stands at every position
 _LOGPROBS_ERROR = re.compile(r"logprobs", re.IGNORECASE)
 
 
@@ -147,8 +147,10 @@ def _missing(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
         or observation.reasoning
     ):
         return
-    joined = "".join(token.text for token in tokens)
-    if len(tokens) < used - 1 and len(joined) < len(observation.text) and observation.text.startswith(joined):
+    if len(tokens) >= used - 1:
+        return
+    joined = "".join([token.text for token in tokens])
+    if len(joined) < len(observation.text) and observation.text.startswith(joined):
         yield subject.finding(
             Family.LOGPROBS_FORMAT,
             "missing",
@@ -167,18 +169,22 @@ def _misspelt(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
         return
     if "tokens_as_ids" in observation.notes or "logprobs_truncated" in observation.notes:
         return
+    plain = "".join([token.text for token in tokens])
+    if _spells(plain, text):
+        return
     raw = b"".join(
         [token.text.encode("utf-8", "replace") if token.raw is None else token.raw for token in tokens]
     )
-    spelt = raw.decode("utf-8", "replace")
-    plain = "".join([token.text for token in tokens])
-    for joined in (spelt, plain):
-        # Servers strip the text, keep the end mark among the tokens, or list a leading part only.
-        if text.strip() in joined or text.lstrip().startswith(joined.strip()) or "\ufffd" in joined:
-            return
+    if _spells(raw.decode("utf-8", "replace"), text):
+        return
     yield _finding(
         subject, "misspelt", f"the tokens spell {shorten(plain, 24)}, the text is {shorten(text, 24)}"
     )
+
+
+def _spells(joined: str, text: str) -> bool:
+    """Whether tokens are the text: servers strip it, keep the end mark, or list a leading part only."""
+    return text.strip() in joined or text.lstrip().startswith(joined.strip()) or "\ufffd" in joined
 
 
 def _finding(subject: Subject, code: str, message: str) -> Finding:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from operator import eq
 
 from compare.detectors.asked import is_asked_for, other_side_repeats
 from compare.detectors.counting import detect_counting, visible_end
@@ -174,6 +175,8 @@ def stuttered_words(text: str, settings: DetectorSettings) -> list[str]:
     """Distinct words with letters that come `repetition_times` or more times in a row, in order."""
     words = text.split()
     times = settings.repetition_times
+    if not any(map(eq, words, words[1:])):
+        return []
     in_a_row = zip(*(words[start:] for start in range(times)), strict=False)
     repeated = [group[0] for group in in_a_row if group[0] == group[-1] and len(set(group)) == 1]
     return [word for word in dict.fromkeys(repeated) if len(word) > 1 and word.isalpha()]

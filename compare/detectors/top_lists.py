@@ -1,7 +1,7 @@
 """Numbers of many lists of alternatives at once: the lists hold thousands of entries an answer.
 
 Reading every entry would take longer than all detectors together. So three entries of each list are
-read, and all entries of those lists that look odd by them, and of every eighth: what is wrong with a
+read, and all entries of those lists that look odd by them, and of every sixteenth: what is wrong with a
 server's lists is wrong with many.
 """
 
@@ -21,8 +21,8 @@ Ints = NDArray[np.int64]
 
 _LOGPROB = attrgetter("logprob")
 _LOWEST = -1e9  # finite, so that it can be reckoned with
-_EVERY = 8
-_UNSURE = -1.05
+_EVERY = 16
+UNSURE = -1.05
 """Where even the best is under a third, the distribution may be flat."""
 
 
@@ -71,7 +71,7 @@ def top_lists(tokens: tuple[Token, ...]) -> TopLists:
     second = np.array([top[1].logprob if len(top) > 1 else -np.inf for top in lists])
     last = np.array([top[-1].logprob for top in lists])
     best = np.maximum(np.maximum(first, second), last)
-    is_odd = (best <= _UNSURE) | (last == -np.inf)
+    is_odd = (best <= UNSURE) | (last == -np.inf)
     is_odd |= np.exp(np.minimum(first, 1.0)) + np.exp(np.minimum(second, 1.0)) > 1.0
     is_odd[::_EVERY] = True
     odd = np.flatnonzero(is_odd)

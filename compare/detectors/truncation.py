@@ -149,7 +149,8 @@ def _open_end(subject: Subject) -> Iterable[Finding]:
         return
     shown = text.rstrip()
     stopped_by_request = _stop_could_end(subject)
-    fences = [match.group(1) for match in _FENCE.finditer(text)]
+    has_fence = "```" in text or "~~~" in text
+    fences = [match.group(1) for match in _FENCE.finditer(text)] if has_fence else []
     if _BEGINS_JSON.match(text) and (state := nesting(text)).is_open:
         yield _at_end(
             subject,

@@ -172,8 +172,10 @@ def _lost_spaces(subject: Subject, settings: DetectorSettings) -> Finding | None
     text, other = subject.observation.text.strip(), subject.other
     if other is None or not text.isascii() or len(text) < settings.lost_spaces_min_characters:
         return None
+    spaces = text.count(" ") + text.count("\n")
+    if spaces > len(text) / 60:
+        return None
     letters = sum(map(str.isalpha, text))
-    spaces = sum(map(str.isspace, text))
     if letters < 0.85 * len(text) or spaces > letters / 60:
         return None
     if other.text.count(" ") < len(other.text) / 12 or "".join(other.text.split())[:12] != text[:12]:
