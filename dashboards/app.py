@@ -12,7 +12,7 @@ from dashboards.connection import connect
 from ingest.errors import GnomonError, RetryError
 
 
-@st.cache_resource(show_spinner="Connecting to the store")
+@st.cache_resource(show_spinner="Connecting to the store", on_release=Store.close)
 def store() -> Store:
     """One handle for all sessions of this process."""
     return connect()
