@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compare.detectors.languages import language_of
+from compare.detectors.languages import FUNCTION_WORDS, language_of
 from compare.detectors.scripts import group_of, letters_by_script
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
@@ -20,6 +20,7 @@ _BRACKETED = re.compile(
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MAX_PROMPT_SHARE = 0.02
+_OWN_WORDS_MIN = 4
 _FOREIGN = re.compile(r"[\u0370-\u1dff\u3041-\ud7af]+")
 _LATIN_RUN = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
 
@@ -171,7 +172,12 @@ def _language_switch(subject: Subject, settings: DetectorSettings) -> Finding | 
         ("the answer", subject.answer.language),
         ("its second half", language_of(words[len(words) // 2 :])),
     ):
-        if language is not None and language not in known and not subject.request.named_scripts:
+        if language is None or language in known or subject.request.named_scripts:
+            continue
+        # "a" and "no" are words of several languages: what speaks must be the new language's own.
+        shared = frozenset().union(*(FUNCTION_WORDS[name] for name in known if name))
+        own = FUNCTION_WORDS[language] - shared
+        if len(own.intersection(words)) >= _OWN_WORDS_MIN:
             said = " or ".join(sorted(name for name in known if name))
             return _finding(
                 subject,
