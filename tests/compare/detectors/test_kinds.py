@@ -285,6 +285,10 @@ def test_language_switches(one: Subject, code: str) -> None:
 @pytest.mark.parametrize(
     "one",
     [
+        subject(
+            "In winter the tyre ain't no rain, but a tyre ain't no rain either. A tyre's no good.",
+            prompt="Write a four-line poem about the tyre and the rain that falls on it.",
+        ),
         subject("東京タワーは高いです。", prompt="东京塔高吗？用日本語回答。"),
         subject("東京鉄塔", prompt="とうきょうタワーはどこにありますか。"),
         subject(
