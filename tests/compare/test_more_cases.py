@@ -24,7 +24,7 @@ _COMPARED = ("text", "finish_reason", "tool_calls", "completion_tokens", "tokens
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"), zip(_LINES, _EXPECTED, strict=True), ids=[case["id"] for case in _EXPECTED]
+    ("line", "expected"), list(zip(_LINES, _EXPECTED, strict=True)), ids=[case["id"] for case in _EXPECTED]
 )
 def test_is_read_and_judged_as_its_author_says(line: bytes, expected: dict[str, Any]) -> None:
     seen = inspection_json(inspect_case(msgspec.json.decode(line, type=Case), DetectorSettings()))
