@@ -61,7 +61,12 @@ def _is_asked_in_words(subject: Subject) -> bool:
         return True
     other = subject.other_answer
     is_only = _WANTS_ONLY.search(subject.prompt) is not None
-    return is_only and other is not None and diagnose(other.observation.text).code == ""
+    return is_only and other is not None and _is_container(other.observation.text)
+
+
+def _is_container(text: str) -> bool:
+    """Whether a text is a JSON object or array. A quoted sentence is JSON too, and no sign that it was meant."""
+    return text.lstrip()[:1] in ("{", "[") and diagnose(text).code == ""
 
 
 def _is_told(subject: Subject, diagnosis: Diagnosis) -> bool:
@@ -70,7 +75,7 @@ def _is_told(subject: Subject, diagnosis: Diagnosis) -> bool:
         return True
     other = subject.other_answer
     if other is not None:
-        return diagnose(other.observation.text).code == ""
+        return _is_container(other.observation.text)
     return _WANTS_ONLY.search(subject.prompt) is not None
 
 

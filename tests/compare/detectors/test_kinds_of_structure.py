@@ -79,6 +79,7 @@ def test_schema_violations_are_told_apart(text: str, code: str) -> None:
         ('{"a": 1,}', "Answer in JSON.", None, True),
         ("I cannot do that.", "Return only valid JSON.", _said('{"a": 1}'), True),
         ("I cannot do that.", "Return only valid JSON.", _said("Sorry."), False),
+        ("I cannot do that.", "Return only valid JSON.", _said('"No."'), False),
         ("{x for x in y} is a set.", "What is this?", None, False),
     ],
 )
