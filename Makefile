@@ -28,7 +28,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 system:
 	@.ci/system
 
-demo: $(INSTALLED) ## Set up, then run the whole job here and report (about three minutes)
+demo: $(INSTALLED) ## Set up, then run the whole job here and report (three to six minutes)
 	@$(BIN)/gnomon demo
 
 check: $(INSTALLED) ## Lint, format, types, import direction

@@ -23,7 +23,8 @@ from compare.cli.locate import DEFAULT_DEMO_FOLDER
 def demo(requests: int, folder: Path, as_json: bool) -> None:
     """Run the whole job here, on embedded parts.
 
-    Takes about three minutes.
+    Takes three to six minutes on two cores.
+
     A Kafka-protocol broker, two real models (the packaged SmolLM2-135M as Q8_0 and as MXFP4) behind
     llama.cpp servers, a mirrored workload, the pipeline of `gnomon run` and an embedded ClickHouse.
     Nothing leaves this machine.
