@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -38,7 +37,7 @@ def _public(settings: Settings) -> dict[str, object]:
         "experiment": experiment,
         "endpoints": {
             name: {
-                "url": _without_user(settings.endpoints[name].url),
+                "url": settings.endpoints[name].url,
                 "top_logprobs": settings.endpoints[name].top_logprobs,
             }
             for name in (experiment.reference, *experiment.candidates)
@@ -46,8 +45,3 @@ def _public(settings: Settings) -> dict[str, object]:
         "compare": settings.compare,
         "detectors": settings.detectors,
     }
-
-
-def _without_user(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

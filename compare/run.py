@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -36,6 +37,8 @@ STARTUP_TIMEOUT_S = 30.0
 _LOOK_AGAIN_S = 1.0
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -72,8 +75,7 @@ def run_service(
     with ExitStack() as stack:
         if store is None:
             store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
-        migrate.apply(store)
-        register_experiment(store, settings)
+        _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
         compare = _comparison(settings)
         # Calls on one handle wait for each other, and no insert shall wait for the alerts.
         alert_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
@@ -130,11 +132,21 @@ def _comparison(settings: Settings) -> Compare:
     return partial(compare_pairs, encoder=encoder, settings=settings)
 
 
+def _prepare(store: Store, settings: Settings) -> None:
+    migrate.apply(store)
+    register_experiment(store, settings)
+
+
 def _open(settings: StoreSettings, role: Role, timeout_s: float) -> Store:
+    return _waiting_for(partial(open_store, settings, role=role), timeout_s)
+
+
+def _waiting_for(call: Callable[[], T], timeout_s: float) -> T:
+    """Call until the store is there; after `timeout_s` its absence is a FatalError."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            return open_store(settings, role=role)
+            return call()
         except RetryError as error:
             if time.monotonic() + _LOOK_AGAIN_S > deadline:
                 raise FatalError(f"{error} (waited {timeout_s:.0f} s)") from error

@@ -113,15 +113,15 @@ def linked_pair() -> queries.PairKey | None:
     asked = st.query_params
     if not {"experiment", "candidate", "topic_id", "partition", "offset"} <= set(asked):
         return None
-    if not (asked["partition"].isdigit() and asked["offset"].isdigit()):
-        st.warning("The link's partition and offset must be whole numbers.")
+    numbers = [asked["partition"], asked["offset"]]
+    # Of the columns' types: a larger number would wrap around and show another pair.
+    if not all(len(text) <= 19 and text.isascii() and text.isdigit() for text in numbers) or (
+        int(numbers[0]) >= 2**32 or int(numbers[1]) >= 2**63
+    ):
+        st.warning("The link's partition and offset must be whole numbers of a possible size.")
         return None
     return queries.PairKey(
-        asked["experiment"],
-        asked["candidate"],
-        asked["topic_id"],
-        int(asked["partition"]),
-        int(asked["offset"]),
+        asked["experiment"], asked["candidate"], asked["topic_id"], int(numbers[0]), int(numbers[1])
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+import msgspec
+
 from compare.store.client import Store, open_store
 from ingest.errors import SettingsError
 from ingest.settings import StoreSettings
@@ -12,15 +14,17 @@ from ingest.settings import StoreSettings
 
 def store_settings(environ: Mapping[str, str] = os.environ) -> StoreSettings:
     """Settings from GNOMON_STORE_URL and its companions. Raises SettingsError without them."""
-    url = environ.get("GNOMON_STORE_URL")
-    if not url:
+    given = {
+        field.name: environ[variable]
+        for field in msgspec.structs.fields(StoreSettings)
+        if (variable := f"GNOMON_STORE_{field.name.upper()}") in environ
+    }
+    if "url" not in given:
         raise SettingsError("GNOMON_STORE_URL is not set; start the explorer with `gnomon dashboard`")
-    return StoreSettings(
-        url=url,
-        database=environ.get("GNOMON_STORE_DATABASE", "gnomon"),
-        username=environ.get("GNOMON_STORE_USERNAME", "default"),
-        password=environ.get("GNOMON_STORE_PASSWORD"),
-    )
+    try:
+        return msgspec.convert(given, StoreSettings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"the explorer's GNOMON_STORE_ variables do not fit: {error}") from error
 
 
 def connect() -> Store:

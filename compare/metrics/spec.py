@@ -41,6 +41,7 @@ REASONS: dict[str, str] = {
     "reference_not_json": "the reference's answer is no JSON",
     "request_failed": "the requests for forced scoring failed",
     "sampled": "not replayed greedily: log-probabilities depend on the sampling",
+    "too_long": "a text is too long to be encoded in time",
     "tool_call": "the answer is a tool call without text",
     "tools": "the prompt that a template with tools makes cannot be had for forced scoring",
     "unknown_pieces": "the encoder does not know over 20 % of a text's word pieces",
@@ -63,7 +64,7 @@ _UNFORCED = (
     "unsupported_engine",
 )
 _FORCED = ("not_asked", "constrained", *_UNFORCED, "no_logprobs", "no_token_identity", *_LIST)
-_COSINE = ("no_answer", "embeddings_off", "empty_text", "unknown_pieces")
+_COSINE = ("no_answer", "embeddings_off", "empty_text", "too_long", "unknown_pieces")
 _JSON = ("not_expected", "no_answer", "tool_call")
 
 _KL = "least value consistent with both top-k reports, by water-filling"

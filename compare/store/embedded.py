@@ -24,6 +24,9 @@ _WAIT_SECONDS = 10.0
 _engines: dict[Path, Engine] = {}
 _engines_guard = threading.Lock()
 
+_READ_AS_OPTIONS = frozenset("?#%")
+"""chDB takes what follows these in a path for options, and would open another folder."""
+
 
 class Engine:
     """The open engine of this process, counted by the stores that use it."""
@@ -56,6 +59,8 @@ def open_folder(folder: Path, *, role: str, max_memory_bytes: int) -> Engine | O
     only reads. Raises FatalError if the folder is missing (reader) or cannot be written.
     """
     folder = folder.resolve()
+    if odd := sorted(set(str(folder)) & _READ_AS_OPTIONS):
+        raise FatalError(f"store folder {folder} cannot be used: its path holds {' '.join(odd)}")
     if role == "reader" and not folder.is_dir():
         raise FatalError(f"store folder {folder} does not exist")
     with _engines_guard:
@@ -85,6 +90,9 @@ def _open_engine(folder: Path, lock: FolderLock, role: str, max_memory_bytes: in
     except RuntimeError as error:
         lock.release()
         raise FatalError(f"store folder {folder} cannot be opened: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        lock.release()
+        raise FatalError(f"store folder {folder} cannot be opened: {error.strerror}") from error
     except FatalError:
         lock.release()
         raise

@@ -100,9 +100,23 @@ def why_not_read_only(sql: str) -> str | None:
     first = next((word for word in words if word != "("), "")
     if first not in _READING_WORDS:
         return f"a read-only token cannot run {first or 'an empty statement'}"
+    if first in ("DESCRIBE", "DESC") and not _describes_a_name_or_query(words):
+        # The engine's readonly mode opens a file or a connection only to describe it.
+        return "a read-only token cannot describe a table function"
     if "OUTFILE" in words:
         return "a read-only token cannot write INTO OUTFILE"
     for word, following in zip(words, words[1:], strict=False):
+        if following == "(" and "\\" in word:
+            return "a read-only token cannot call a function by an escaped name"
         if word in _CLOSED_FUNCTIONS and following == "(":
             return f"a read-only token cannot call {word.lower()}()"
     return None
+
+
+def _describes_a_name_or_query(words: list[str]) -> bool:
+    """Whether DESCRIBE is followed by a plain name, with its database or not, or by a query in brackets."""
+    rest = [word for word in words[1:] if word != "TABLE"]
+    if rest[:1] == ["("]:
+        inner = [word for word in rest if word != "("]
+        return inner[:1] in (["SELECT"], ["WITH"])
+    return "(" not in rest

@@ -237,6 +237,19 @@ def test_refusal_names_file_key_value_and_what_is_allowed(
             "[alerts]\ntolerated_regression_rate = 0.5",
             "alerts.tolerated_regression_rate is 0.5; it must be a number, over 0 and under 0.5",
         ),
+        ('[store]\nurl = "http://[::1"', "store.url is no URL: Invalid IPv6 URL"),
+        (
+            '[store]\nurl = "http://u:pw@host:8123"',
+            "store.url holds a user or password; secrets come from the environment only",
+        ),
+        (
+            '[endpoints.extra]\nurl = "http://x:99999"',
+            "endpoints.extra.url is no URL: Port out of range 0-65535",
+        ),
+        (
+            '[endpoints.extra]\nurl = "http://x"\nheaders = {a = "b\\r\\nc"}',
+            "endpoints.extra.headers.a must be one line of text",
+        ),
         (
             '[store]\nurl = "tcp://u:pw@host"',
             "store.url is 'tcp://***@host'; "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compare.metrics.embedding import LARGEST_BF16_ERROR, CosineResult, TextEncoder, _folder
+from compare.metrics.embedding import LARGEST_BF16_ERROR, MAX_CHARACTERS, CosineResult, TextEncoder, _folder
 from ingest.errors import SettingsError
 
 SHORT = [
@@ -58,6 +58,14 @@ def test_symmetric(encoder: TextEncoder) -> None:
         forth, back = encoder.encode_pairs([(a, b), (b, a)])
         assert forth.cosine == pytest.approx(back.cosine, abs=1e-6)
         assert forth.least_match == pytest.approx(back.least_match, abs=1e-6)
+
+
+def test_a_text_too_long_to_be_read_in_time_is_unscored(encoder: TextEncoder) -> None:
+    loop = "I am happy. " * 5_000
+    assert len(loop) > MAX_CHARACTERS
+    results = encoder.encode_pairs([("short", loop), (loop, loop)])
+    assert [result.unscored for result in results] == ["too_long", None]
+    assert results[1].cosine == 1.0
 
 
 def test_what_is_unscored(encoder: TextEncoder) -> None:

@@ -177,6 +177,13 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> No
         open_store(StoreSettings(url=f"chdb://{tmp_path}/file/store"), role="owner")
 
 
+@pytest.mark.parametrize("name", ["a?b", "a#b", "a%20b"])
+def test_a_path_that_the_engine_would_read_otherwise_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(FatalError, match="its path holds"):
+        open_store(StoreSettings(url=f"chdb://{tmp_path / name}"), role="any")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_reader_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match=r"nothing does not exist"):
         open_store(StoreSettings(url=f"chdb://{tmp_path}/nothing"), role="reader")
