@@ -76,7 +76,7 @@ def _read_slowly(data: bytes, place: str) -> Json:
         position = start + len(text[: error.pos].encode("utf-8", "surrogatepass"))
         raise DeadLetterError(
             "invalid_json",
-            f"{place} is no JSON: {error.msg} at byte {position} of {len(data)}: {excerpt(data, position)}",
+            f"{place} is no JSON: {error.msg.removesuffix(" at")} at byte {position} of {len(data)}: {excerpt(data, position)}",
         ) from error
     except RecursionError as error:
         raise _too_deep(place) from error

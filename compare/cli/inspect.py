@@ -74,6 +74,8 @@ def compare(
     from ingest.saved import asked_alternatives
     from ingest.settings import CompareSettings
 
+    if [str(path) for path in (reference, candidate, request_file)].count("-") > 1:
+        raise click.UsageError("standard input can be read once: only one of the files may be -")
     request = _read_request(request_file)
     asked = asked_alternatives(request)
     observations = [read_answer(_read(path), asked=asked) for path in (reference, candidate)]
@@ -135,6 +137,8 @@ def _read_request(path: Path | None) -> dict[str, Any]:
         request = json.loads(_read(path))
     except ValueError as error:
         raise FatalError(f"{path} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise FatalError(f"{path} is nested too deeply for a request") from error
     if not isinstance(request, dict):
         raise FatalError(f"{path} must hold a JSON object, the request's body")
     return request

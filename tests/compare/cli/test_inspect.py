@@ -128,6 +128,7 @@ def test_a_person_sees_where_the_answers_part(sides: tuple[Path, Path]) -> None:
         (("inspect", "-", "--request", "nowhere.json"), "nowhere.json"),
         (("compare", "nowhere.json", "nowhere.json"), "nowhere.json"),
         (("inspect",), "FILE"),
+        (("compare", "-", "-"), "once"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_line(
@@ -137,3 +138,11 @@ def test_what_cannot_be_read_is_one_clear_line(
     assert done.returncode == 2
     assert words in done.stderr.decode()
     assert b"Traceback" not in done.stderr
+
+
+def test_a_request_nested_without_end_is_one_clear_line(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 1_000_000)
+    done = gnomon("inspect", "-", "--request", deep, stdin=b"{}")
+    assert done.returncode == 2
+    assert done.stderr.decode().strip() == f"gnomon: {deep} is nested too deeply for a request"
