@@ -74,9 +74,11 @@ def _read_slowly(data: bytes, place: str) -> Json:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         position = start + len(text[: error.pos].encode("utf-8", "surrogatepass"))
+        # Some of Python's messages end in "at", before the place that we give in bytes.
+        what = error.msg.removesuffix(" at")
         raise DeadLetterError(
             "invalid_json",
-            f"{place} is no JSON: {error.msg.removesuffix(" at")} at byte {position} of {len(data)}: {excerpt(data, position)}",
+            f"{place} is no JSON: {what} at byte {position} of {len(data)}: {excerpt(data, position)}",
         ) from error
     except RecursionError as error:
         raise _too_deep(place) from error
