@@ -123,7 +123,7 @@ def test_unknown_fields_and_nulls_are_ignored() -> None:
         (
             b'{"schema": "gnomon.mirror/1", "request',
             "invalid_json",
-            "the value is no JSON: Unterminated string starting at at byte 30 of 38: "
+            "the value is no JSON: Unterminated string starting at byte 30 of 38: "
             '\'ma": "gnomon.mirror/1", "request\'',
         ),
         (b"[1, 2]", "not_an_object", "the value is an array, it must be an object"),
