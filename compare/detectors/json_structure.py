@@ -65,7 +65,7 @@ def _is_asked_in_words(subject: Subject) -> bool:
 
 
 def _is_container(text: str) -> bool:
-    """Whether a text is a JSON object or array. A quoted sentence is JSON too, and shows no intent."""
+    """Whether a text is a JSON object or array; a quoted sentence is JSON too, but hardly meant as such."""
     return text.lstrip()[:1] in ("{", "[") and diagnose(text).code == ""
 
 
