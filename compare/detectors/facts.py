@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.detectors.languages import MOST_WORDS, function_counts, language_of, leading
+from compare.detectors.odd_pieces import odd_share
 from compare.detectors.scripts import letters_by_script
 from compare.detectors.top_lists import TopLists, top_lists
 from ingest.observation import Observation
@@ -156,6 +157,11 @@ class AnswerFacts:
     def language(self) -> str | None:
         """The language of the text, None where it cannot be told."""
         return leading(self.function_counts, min(len(self.words), MOST_WORDS))
+
+    @cached_property
+    def odd_share(self) -> tuple[int, int]:
+        """(odd, all) of the first pieces between white space: what no word looks like."""
+        return odd_share(self.observation.text)
 
     @cached_property
     def function_share(self) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
 from compare.detectors.facts import AnswerFacts, Part
+from compare.detectors.odd_pieces import odd_share
 from compare.detectors.repetition import stuttered_words
 from compare.detectors.subject import Subject
 from compare.result import Family, Finding
@@ -18,17 +19,12 @@ from ingest.settings import DetectorSettings
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE_MARK = re.compile(r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001]")
-_PIECE = re.compile(r"\S+")
-_MIXED = re.compile(r"[A-Za-z\u00c0-\u024f][\u0370-\u1fff\u3040-\ud7af]|[\u0370-\u1fff\u3040-\ud7af][A-Za-z]")
-_GLUED = re.compile(r"[g-z][a-z]+\d|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
 _HINT = re.compile(
     r"[g-z]\d|\)[a-z]|[a-z][;,!?][a-z;,!?]|\.[a-z]|_\s|\s[^\w\s]|[b-df-hj-np-tv-xz]{5}"
     r"|[A-Za-z][\u0370-\ud7af]|[\u0370-\ud7af][A-Za-z]"
 )
 """What every odd piece has, and a few others; one scan tells that a text is free of them."""
 _FLUENT_SHARE = 0.35  # what has the function words of prose is prose, whatever names are in it
-_STRAY = re.compile(r"[^\w\s\-\u2013\u2014&+=/|*#>$%@\u2022\u00b7\u2190-\U0001faff]{1,4}")
-_VOWELS = frozenset("aeiouyàáâãäåèéêëìíîïòóôõöùúûüýœæø")
 _ASKS_WORDS = re.compile(
     r"\b(?:words?|keywords?|tags?|names?|list|synonyms?|rhym\w+|random|lorem|password|cipher|anagrams?|code"
     r"|gibberish|vocabular\w+|regex|translate|acronym|abbreviat\w+)\b|单词|列表",
@@ -133,38 +129,19 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
         return None  # code and data have words of their own
     if len(_HINT.findall(text)) < settings.odd_words_min:
         return None
-    count, total = odd_share(text)
+    count, total = subject.answer.odd_share
     if count < settings.odd_words_min or count < settings.odd_words_share * total:
         return None
-    for known in (subject.prompt, subject.other.text if subject.other_answer and subject.other else ""):
-        known_count, known_total = odd_share(known)
-        if known_count >= settings.odd_words_min and known_count > settings.odd_words_share / 3 * known_total:
-            return None
+    shares = [odd_share(subject.prompt)]
+    if subject.other_answer is not None:
+        shares.append(subject.other_answer.odd_share)
+    if any(
+        known >= settings.odd_words_min and known > settings.odd_words_share / 3 * of for known, of in shares
+    ):
+        return None
     share = count / total
     said = f"{count} of {total} words look like no words ({share:.0%})"
     return _finding(subject, "odd_words", said, share, settings.odd_words_share)
-
-
-def odd_share(text: str) -> tuple[int, int]:
-    """(odd, all) pieces between white space in the first 8,192 characters.
-
-    Odd are: two scripts or a digit glued into a word, punctuation without a space after
-    it or standing alone, four or more Latin letters without a vowel.
-    """
-    pieces = _PIECE.findall(text[:8192])
-    return sum(_is_odd(piece) for piece in pieces), len(pieces)
-
-
-def _is_odd(piece: str) -> bool:
-    if piece.isascii():
-        if piece.isalpha():
-            if piece.islower() or piece.istitle():
-                return len(piece) > 4 and _VOWELS.isdisjoint(piece.lower())
-            return False  # capitals inside are names
-        if not any(char.isalnum() for char in piece):
-            return _STRAY.fullmatch(piece) is not None
-        return _GLUED.search(piece) is not None
-    return _MIXED.search(piece) is not None or _STRAY.fullmatch(piece) is not None
 
 
 def _lost_spaces(subject: Subject, settings: DetectorSettings) -> Finding | None:

@@ -1,0 +1,33 @@
+"""Pieces between white space that no word looks like, in any language."""
+
+from __future__ import annotations
+
+import re
+
+_MOST_PIECES = 160
+_MIXED = re.compile(r"[A-Za-z\u00c0-\u024f][\u0370-\u1fff\u3040-\ud7af]|[\u0370-\u1fff\u3040-\ud7af][A-Za-z]")
+_GLUED = re.compile(r"[g-z][a-z]+\d|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
+_STRAY = re.compile(r"[^\w\s\-\u2013\u2014&+=/|*#>$%@\u2022\u00b7\u2190-\U0001faff]{1,4}")
+_VOWELS = frozenset("aeiouyàáâãäåèéêëìíîïòóôõöùúûüýœæø")
+
+
+def odd_share(text: str) -> tuple[int, int]:
+    """(odd, all) pieces between white space among the first 160.
+
+    Odd are: two scripts or a digit glued into a word, punctuation without a space after
+    it or standing alone, four or more Latin letters without a vowel.
+    """
+    pieces = text[: 64 * _MOST_PIECES].split()[:_MOST_PIECES]
+    return sum(map(_is_odd, pieces)), len(pieces)
+
+
+def _is_odd(piece: str) -> bool:
+    if piece.isascii():
+        if piece.isalpha():
+            if piece.islower() or piece.istitle():
+                return len(piece) > 4 and _VOWELS.isdisjoint(piece.lower())
+            return False  # capitals inside are names
+        if not any(map(str.isalnum, piece)):
+            return _STRAY.fullmatch(piece) is not None
+        return _GLUED.search(piece) is not None
+    return _MIXED.search(piece) is not None or _STRAY.fullmatch(piece) is not None
