@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-from ingest.observation import Alternative
+from ingest.alternative import Alternative
 from ingest.wire import Listed
 
 IMPOSSIBLE = -100.0

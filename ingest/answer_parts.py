@@ -10,7 +10,8 @@ import msgspec
 from ingest.http_errors import words_of
 from ingest.logprob_trust import trusted
 from ingest.logprobs import read_entry, read_tokens
-from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observation, Token
+from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observation
+from ingest.tokens import Token, Tokens
 from ingest.tolerant_json import clean_text
 from ingest.tool_calls import ToolCalls
 from ingest.wire import AnyChoice, AnyChunk, AnyLogprobs, Entry, Message, ToolDelta, Usage
@@ -159,7 +160,7 @@ class Assembler:
             text=text,
             reasoning=reasoning,
             tool_calls=calls,
-            tokens=tuple(tokens),
+            tokens=Tokens(tokens),
             finish_reason=reason,
             prompt_tokens=self._usage.prompt_tokens,
             completion_tokens=self._usage.completion_tokens,

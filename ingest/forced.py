@@ -13,9 +13,10 @@ import asyncio
 from typing import Any
 
 from ingest.llama_cpp import LlamaCpp
-from ingest.observation import Observation, Token
+from ingest.observation import Observation
 from ingest.pair import Forced, ForcedPosition
 from ingest.replay_body import is_chat, is_constrained
+from ingest.tokens import Token
 
 UNSCORED_REASONS = (
     "unsupported_engine",

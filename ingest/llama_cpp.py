@@ -8,7 +8,7 @@ import msgspec
 
 from ingest.endpoint import Endpoint
 from ingest.logprobs import read_entry
-from ingest.observation import Token
+from ingest.tokens import Token
 
 TEMPLATE_KEYS = (
     "messages",

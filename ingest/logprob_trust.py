@@ -10,8 +10,8 @@ import math
 
 import msgspec
 
-from ingest.observation import Token
 from ingest.token_bytes import with_bytes
+from ingest.tokens import Token
 
 ALL_ZERO_TOKENS = 5
 """From so many tokens on, logprobs that are all exactly 0 say nothing. Fewer may be sure of themselves."""

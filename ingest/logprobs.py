@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ingest.alternative import Alternative
 from ingest.alternatives import IMPOSSIBLE, ROUNDING, SENTINEL, checked, converted, falls, raw_bytes, repaired
 from ingest.errors import DeadLetterError
-from ingest.observation import Alternative, Token
+from ingest.tokens import Token
 from ingest.tolerant_json import clean_text, loads
 from ingest.wire import AnyLogprobs, Entry, Listed, Logprobs
 from ingest.wire_lenient import as_float, as_int

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ingest.observation import Alternative, Observation
+from ingest.alternative import Alternative
+from ingest.observation import Observation
 from ingest.records import MirroredRequest
 
 

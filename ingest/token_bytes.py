@@ -13,7 +13,8 @@ from functools import cache
 
 import msgspec
 
-from ingest.observation import Alternative, Token
+from ingest.alternative import Alternative
+from ingest.tokens import Token
 
 _MARKS = re.compile("[\u0100-\u0143\u2581]|<0x[0-9A-F]{2}>")
 _BYTE_TOKEN = re.compile("<0x([0-9A-F]{2})>")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ingest.observation import Alternative, TokenId
+from ingest.alternative import Alternative, TokenId
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 """A number of tokens, as the store can hold it."""

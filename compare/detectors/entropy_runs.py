@@ -8,7 +8,7 @@ logprob alone, so that bounds are worked out for few.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ from compare.detectors.top_lists import UNSURE
 from compare.metrics.distribution import normalise, report_of, same_token
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.result import Family, Finding
-from ingest.observation import Token
 from ingest.settings import DetectorSettings
+from ingest.tokens import Token
 
 LARGEST_VOCABULARY = 262_144
 """Stands in where the vocabulary is not known: an upper bound grows with it."""
@@ -177,7 +177,7 @@ def _other_mean(subject: Subject, run: TokenRun) -> float | None:
     return float(lower_bounds(list(other[run.start : run.end])).mean())
 
 
-def common_prefix(own: tuple[Token, ...], other: tuple[Token, ...]) -> int:
+def common_prefix(own: Sequence[Token], other: Sequence[Token]) -> int:
     """How many leading tokens are the same, by id or bytes."""
     for index, (left, right) in enumerate(zip(own, other, strict=False)):
         if not same_token(left, right):

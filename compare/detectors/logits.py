@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from compare.detectors.entropy_runs import common_prefix, detect_runs
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
-from ingest.observation import FailureKind, Token
+from ingest.observation import FailureKind
 from ingest.settings import DetectorSettings
+from ingest.tokens import Token
 
 _NUMERIC_ERROR = re.compile(
     r"probability tensor|\bnans?\b|\binf\b|`inf`|non-?finite|not finite|invalid (?:logits|probabilit)"
@@ -122,7 +123,7 @@ def _all_impossible(subject: Subject) -> Iterable[Finding]:
         )
 
 
-def _chosen_impossible(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
+def _chosen_impossible(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
     logprobs, lists = subject.answer.logprobs, subject.lists.examined
     is_hit = np.isinf(logprobs)
     # A null for the chosen token alone may mean "not known"; its own entry says more.

@@ -6,7 +6,7 @@ No fault of the model: what is found here says which numbers must not be believe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
 from ingest.notes import NOTES
-from ingest.observation import Token
 from ingest.settings import DetectorSettings
+from ingest.tokens import Token
 
 _NOTED = (
     "logprob_positive",
@@ -60,7 +60,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     yield from _misspelt(subject, tokens)
 
 
-def _lists(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
+def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
     """Look at each position's list; the first hit of each code is reported."""
     lists, whole = subject.lists, subject.lists.examined
     over = whole.mass > 1.0 + _MASS_SLACK
@@ -120,7 +120,7 @@ def _at(subject: Subject, code: str, indices: NDArray[np.int64] | list[int], mes
     )
 
 
-def _all_zero(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
+def _all_zero(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
     if len(tokens) < _ALL_ZERO_MIN_TOKENS or subject.is_constrained:
         return
     if not subject.answer.logprobs.any() and all(len(token.top) <= 1 for token in tokens):
@@ -136,7 +136,7 @@ def _all_zero(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
         )
 
 
-def _missing(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
+def _missing(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
     """Find entries for a leading part of the answer only (beyond what the reader itself drops)."""
     observation = subject.observation
     used = observation.completion_tokens
@@ -161,7 +161,7 @@ def _missing(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
         )
 
 
-def _misspelt(subject: Subject, tokens: tuple[Token, ...]) -> Iterable[Finding]:
+def _misspelt(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
     """Find tokens that do not spell the answer: entries repeated, shifted, or of another answer."""
     observation = subject.observation
     text = observation.text

@@ -7,6 +7,7 @@ server's lists is wrong with many.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -14,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.observation import Alternative, Token
+from ingest.alternative import Alternative
+from ingest.tokens import Token
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,7 +59,7 @@ class TopLists(NamedTuple):
     examined: Examined
 
 
-def top_lists(tokens: tuple[Token, ...]) -> TopLists:
+def top_lists(tokens: Sequence[Token]) -> TopLists:
     """Sum up the lists of `tokens`."""
     tops = [token.top for token in tokens]
     size = np.array([len(top) for top in tops], dtype=np.int64)

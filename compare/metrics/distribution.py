@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.observation import Alternative, Token
+from ingest.alternative import Alternative
 from ingest.pair import ForcedPosition
+from ingest.tokens import Token
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from compare.metrics.distribution import same_token
 from compare.result import Divergence
-from ingest.observation import MAX_LOGPROB_TOKENS, Observation, Token
+from ingest.observation import MAX_LOGPROB_TOKENS, Observation
+from ingest.tokens import Token
 
 END = "<end>"
 """Stands for the token of the side that had ended."""

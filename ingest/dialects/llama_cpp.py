@@ -14,7 +14,7 @@ from ingest.answer_parts import Assembler
 from ingest.dialects.probabilities import log_of
 from ingest.fields import Fields, fields_of
 from ingest.logprobs import Head, make_token
-from ingest.observation import Token
+from ingest.tokens import Token
 from ingest.wire import Entry, Listed
 
 _STOPS = {"eos": "stop", "word": "stop", "limit": "length"}

@@ -12,7 +12,8 @@ from ingest.answer_parts import Assembler
 from ingest.fields import Fields, decoded, items_of
 from ingest.http_errors import words_of
 from ingest.logprobs import Head, clean_name, make_token
-from ingest.observation import Failure, FailureKind, Token
+from ingest.observation import Failure, FailureKind
+from ingest.tokens import Token
 from ingest.wire import Listed
 from ingest.wire_lenient import as_float, as_int
 

@@ -11,7 +11,7 @@ import msgspec
 from ingest.answer_parts import Assembler
 from ingest.fields import Fields, fields_of, items_of
 from ingest.logprobs import Head, make_token
-from ingest.observation import Token
+from ingest.tokens import Token
 from ingest.wire import Listed
 
 _REASONS = {"eos_token": "stop", "stop_sequence": "stop", "length": "length"}

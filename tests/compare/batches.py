@@ -19,9 +19,11 @@ from compare.result import (
     Verdict,
     VerdictKind,
 )
-from ingest.observation import Alternative, Failure, FailureKind, Observation, Timings, Token, ToolCall
+from ingest.alternative import Alternative
+from ingest.observation import Failure, FailureKind, Observation, Timings, ToolCall
 from ingest.pair import Forced, ForcedPosition, Mode, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest, RawRecord, ServedBy, SourcePosition
+from ingest.tokens import Token, Tokens
 
 # Yesterday, not a fixed date: the tables drop rows that are older than their TTL.
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=1)
@@ -36,15 +38,17 @@ def observation(text: str = "answer", **changes: Any) -> Observation:
     whole = Observation(
         text=text,
         tool_calls=(ToolCall("look_up", '{"a": 1}', "call-1"),),
-        tokens=(
-            Token(
-                "an",
-                -0.25,
-                id=11,
-                ranked=2,
-                top=(Alternative("an", -0.25), Alternative("un", NEGATIVE_INFINITY)),
-            ),
-            Token("swer", NEGATIVE_INFINITY, ranked=0),
+        tokens=Tokens(
+            (
+                Token(
+                    "an",
+                    -0.25,
+                    id=11,
+                    ranked=2,
+                    top=(Alternative("an", -0.25), Alternative("un", NEGATIVE_INFINITY)),
+                ),
+                Token("swer", NEGATIVE_INFINITY, ranked=0),
+            )
         ),
         finish_reason="stop",
         prompt_tokens=7,

@@ -12,9 +12,11 @@ from compare.metrics.embedding import CosineResult, TextEncoder
 from compare.metrics.spec import METRICS
 from compare.result import Scores
 from compare.score import score_pairs
-from ingest.observation import Alternative, Failure, FailureKind, Observation, Token, ToolCall
+from ingest.alternative import Alternative
+from ingest.observation import Failure, FailureKind, Observation, ToolCall
 from ingest.pair import Forced, ForcedPosition, Mode, ResponsePair
 from ingest.settings import CompareSettings
+from ingest.tokens import Token, Tokens
 from tests.compare.metrics.reports import NO_FORCED, TIMED, answer, entry, pair, token
 
 SPECS = {spec.name: spec for spec in METRICS}
@@ -64,7 +66,7 @@ def odd_observations() -> list[Observation]:
         answer(Token("x", -0.1, None, 1), text="no lists"),
         Observation(text="no tokens", timings=TIMED),
         Observation(tool_calls=(ToolCall("f", "{}"),)),
-        Observation(failure=Failure(FailureKind.CUT_STREAM, "cut"), text="half", tokens=(token(1),)),
+        Observation(failure=Failure(FailureKind.CUT_STREAM, "cut"), text="half", tokens=Tokens([token(1)])),
     ]
 
 
@@ -165,7 +167,7 @@ def test_the_order_of_alternatives_does_not_matter() -> None:
         for item in side.tokens:
             order = random.permutation(len(item.top))
             tokens.append(msgspec.structs.replace(item, top=tuple(item.top[i] for i in order)))
-        return msgspec.structs.replace(side, tokens=tuple(tokens))
+        return msgspec.structs.replace(side, tokens=Tokens(tokens))
 
     plain = score_pairs([pair(a, b)], None, SETTINGS)[0].scores.values
     for _ in range(5):

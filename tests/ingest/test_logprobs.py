@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ingest.alternative import Alternative
 from ingest.logprobs import read_entry, read_tokens
-from ingest.observation import Alternative, Token
+from ingest.tokens import Token
 from ingest.wire import Logprobs
 
 

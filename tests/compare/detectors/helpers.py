@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from compare.detect import detect
 from compare.detectors.subject import Subject
 from compare.result import Finding
-from ingest.observation import Alternative, Observation, Token
+from ingest.alternative import Alternative
+from ingest.observation import Observation
 from ingest.request import expects_json
 from ingest.settings import DetectorSettings
+from ingest.tokens import Token, Tokens
 
 SETTINGS = DetectorSettings()
 IMPOSSIBLE = float("-inf")
@@ -22,10 +25,11 @@ def subject(
     finish: str | None = "stop",
     other: Observation | None = None,
     body: dict[str, Any] | None = None,
+    tokens: Iterable[Token] = (),
     **more: Any,
 ) -> Subject:
     request = {"messages": [{"role": "user", "content": prompt}], **(body or {})}
-    observation = Observation(text=text, finish_reason=finish, **more)
+    observation = Observation(text=text, finish_reason=finish, tokens=Tokens(tokens), **more)
     return Subject(observation, "candidate", request, other, expects_json(request))
 
 

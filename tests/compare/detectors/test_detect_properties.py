@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from compare.detect import detect
 from compare.detectors.subject import Subject
-from ingest.observation import Alternative, Failure, FailureKind, Observation, Token, ToolCall
+from ingest.alternative import Alternative
+from ingest.observation import Failure, FailureKind, Observation, ToolCall
 from ingest.request import expects_json
+from ingest.tokens import Token, Tokens
 from tests.compare.detectors.helpers import SETTINGS
 
 _PIECES = st.sampled_from(
@@ -55,7 +57,7 @@ _OBSERVATIONS = st.builds(
     text=_TEXTS,
     reasoning=_TEXTS,
     tool_calls=st.lists(st.builds(ToolCall, st.text(max_size=4), _TEXTS), max_size=2).map(tuple),
-    tokens=st.lists(_TOKENS, max_size=40).map(tuple),
+    tokens=st.lists(_TOKENS, max_size=40).map(Tokens),
     finish_reason=st.sampled_from([None, "stop", "length", "tool_calls", "strange"]),
     completion_tokens=st.none() | st.integers(0, 100),
     failure=st.none() | st.builds(Failure, st.sampled_from(list(FailureKind)), st.text(max_size=20)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from compare.detectors.subject import Subject
-from ingest.observation import Failure, FailureKind, Observation, Token, ToolCall
+from ingest.observation import Failure, FailureKind, Observation, ToolCall
+from ingest.tokens import Token, Tokens
 from tests.compare.detectors.helpers import faults, found, subject, token
 
 _PROSE = (
@@ -17,8 +19,8 @@ _PROSE = (
 )
 
 
-def _other(text: str, finish: str = "stop", **more: Any) -> Observation:
-    return Observation(text=text, finish_reason=finish, **more)
+def _other(text: str, finish: str = "stop", tokens: Iterable[Token] = (), **more: Any) -> Observation:
+    return Observation(text=text, finish_reason=finish, tokens=Tokens(tokens), **more)
 
 
 def _prose_beside(text: str, finish: str = "length") -> Subject:

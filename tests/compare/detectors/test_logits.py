@@ -6,7 +6,9 @@ import pytest
 
 from compare.detectors.entropy_runs import lower_bounds
 from compare.detectors.subject import Subject
-from ingest.observation import Alternative, Failure, FailureKind, Observation, Token
+from ingest.alternative import Alternative
+from ingest.observation import Failure, FailureKind, Observation
+from ingest.tokens import Token
 from tests.compare.detectors.helpers import IMPOSSIBLE, SETTINGS, families, found, subject, token
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from compare.detectors.repetition import runs_away
-from ingest.observation import Observation, Token
+from ingest.observation import Observation
+from ingest.tokens import Token
 from tests.compare.detectors.helpers import SETTINGS, families, found, subject
 
 _TABLE = "| host | up |\n|------|----|\n" + "".join(f"| 10.0.0.{i} | yes |\n" for i in range(1, 40))

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from compare.metrics.distribution import Report
 from compare.metrics.sides import Sides
-from ingest.observation import Alternative, Observation, Timings, Token
+from ingest.alternative import Alternative
+from ingest.observation import Observation, Timings
 from ingest.pair import Forced, Mode, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest, SourcePosition
+from ingest.tokens import Token, Tokens
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +48,7 @@ def token(token_id: int, *others: tuple[int, float], p: float = 0.9) -> Token:
 
 
 def answer(*tokens: Token, text: str = "yes", **more: Any) -> Observation:
-    return Observation(text=text, tokens=tokens, finish_reason="stop", **more)
+    return Observation(text=text, tokens=Tokens(tokens), finish_reason="stop", **more)
 
 
 def sides(reference: Observation, candidate: Observation, **more: Any) -> Sides:

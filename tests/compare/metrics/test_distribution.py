@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from compare.metrics.distribution import Report, normalise, overlap, report_of, same_token
-from ingest.observation import Alternative, Token
+from ingest.alternative import Alternative
+from ingest.tokens import Token
 from tests.compare.metrics.reports import report
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from compare.metrics.divergence import END, common_prefix
-from ingest.observation import MAX_LOGPROB_TOKENS, Observation, Token
+from ingest.observation import MAX_LOGPROB_TOKENS, Observation
+from ingest.tokens import Token, Tokens
 from tests.compare.metrics.reports import answer, token
 
 
@@ -57,8 +58,8 @@ def test_an_end_on_one_side_is_a_divergence(is_reference_short: bool) -> None:
 def test_a_cut_list_of_tokens_is_no_end() -> None:
     cut = answer(token(1), completion_tokens=40)
     assert common_prefix(cut, answer(token(1), token(2)), 0.25).divergence is None
-    full = Observation(tokens=(token(1),) * MAX_LOGPROB_TOKENS)
-    longer = Observation(tokens=(token(1),) * (MAX_LOGPROB_TOKENS + 1))
+    full = Observation(tokens=Tokens([token(1)] * MAX_LOGPROB_TOKENS))
+    longer = Observation(tokens=Tokens([token(1)] * (MAX_LOGPROB_TOKENS + 1)))
     assert common_prefix(full, longer, 0.25).divergence is None
 
 
@@ -68,8 +69,8 @@ def test_equal_answers_do_not_diverge() -> None:
 
 
 def test_text_alone_does_not_tell_tokens_apart() -> None:
-    plain = Observation(tokens=(Token("x", -0.1),))
+    plain = Observation(tokens=Tokens([Token("x", -0.1)]))
     assert common_prefix(plain, plain, 0.25).reason == "no_token_identity"
-    bytes_only = Observation(tokens=(Token("\ufffd", -0.1, b"\xe4"),))
-    other = Observation(tokens=(Token("\ufffd", -0.1, b"\xe5"),))
+    bytes_only = Observation(tokens=Tokens([Token("\ufffd", -0.1, b"\xe4")]))
+    other = Observation(tokens=Tokens([Token("\ufffd", -0.1, b"\xe5")]))
     assert common_prefix(bytes_only, other, 0.25).divergence is not None

@@ -16,7 +16,7 @@ from compare.demo.llama_server import LlamaServer
 from compare.metrics.distribution import Positions, Report, normalise, overlap
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.metrics.kl import kl_lower
-from ingest.observation import Alternative
+from ingest.alternative import Alternative
 
 VOCABULARY = 49_152
 POSITIONS = 40

@@ -1,0 +1,127 @@
+"""The tokens of an answer, as columns for those who reckon and as objects for those who show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import overload
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.alternative import Alternative
+
+NO_ID = -1
+"""Stands for a missing token id in a column of ids."""
+
+NO_KEY = 0
+"""Stands for unknown bytes in a column of keys."""
+
+
+class Token(msgspec.Struct, frozen=True, gc=False):
+    """One generated token with its list of alternatives.
+
+    `top` is in falling order and may hold the sampled token as an appended entry beyond
+    the ranked ones (`ranked` is how many lead the list; known mass beyond them is never the
+    bound m). `logprob` is None where the server gave none or one that cannot be trusted.
+    """
+
+    text: str
+    logprob: float | None
+    raw: bytes | None = None
+    id: int | None = None
+    top: tuple[Alternative, ...] = ()
+    ranked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenColumns:
+    """n tokens and, flat behind each other, the m entries of their lists.
+
+    Entries of token i are `start[i]:start[i + 1]`. A key stands for a token's bytes: two are equal where
+    the bytes are (but for a chance of 2**-64), within one process only.
+    """
+
+    logprob: NDArray[np.float64]
+    """(n,) the chosen tokens' logprobs in nats, NaN where there is none."""
+    id: NDArray[np.int64]
+    """(n,) token ids, NO_ID where absent."""
+    key: NDArray[np.uint64]
+    """(n,) keys of the tokens' bytes, NO_KEY where the bytes are unknown."""
+    ranked: NDArray[np.int64]
+    """(n,) how many entries lead each list."""
+    start: NDArray[np.int64]
+    """(n + 1,)"""
+    top_logprob: NDArray[np.float64]
+    """(m,) natural, -inf where impossible."""
+    top_id: NDArray[np.int64]
+    """(m,)"""
+    top_key: NDArray[np.uint64]
+    """(m,)"""
+
+
+class Tokens(Sequence[Token]):
+    """The tokens of one answer, in order. Equal to any other sequence of the same tokens."""
+
+    __slots__ = ("_columns", "_objects")
+
+    def __init__(self, tokens: Iterable[Token] = ()) -> None:
+        self._objects = tuple(tokens)
+        self._columns: TokenColumns | None = None
+
+    @property
+    def columns(self) -> TokenColumns:
+        """The numbers, made once."""
+        if self._columns is None:
+            self._columns = _columns_of(self._objects)
+        return self._columns
+
+    @property
+    def texts(self) -> list[str]:
+        """The chosen tokens' texts."""
+        return [token.text for token in self._objects]
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @overload
+    def __getitem__(self, index: int) -> Token: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Token, ...]: ...
+    def __getitem__(self, index: int | slice) -> Token | tuple[Token, ...]:
+        return self._objects[index]
+
+    def __iter__(self) -> Iterator[Token]:
+        return iter(self._objects)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(self._objects)
+
+    def __repr__(self) -> str:
+        return f"Tokens({self._objects!r})"
+
+
+def key_of(raw: bytes | None) -> int:
+    """Return the key of a token's bytes, NO_KEY for None."""
+    return NO_KEY if raw is None else (hash(raw) & 0xFFFFFFFFFFFFFFFF) or 1
+
+
+def _columns_of(tokens: Sequence[Token]) -> TokenColumns:
+    entries = list(chain.from_iterable(token.top for token in tokens))
+    return TokenColumns(
+        logprob=np.array([token.logprob for token in tokens], dtype=np.float64),
+        id=np.array([NO_ID if token.id is None else token.id for token in tokens], dtype=np.int64),
+        key=np.array([key_of(token.raw) for token in tokens], dtype=np.uint64),
+        ranked=np.array([token.ranked for token in tokens], dtype=np.int64),
+        start=np.array([0, *accumulate(len(token.top) for token in tokens)], dtype=np.int64),
+        top_logprob=np.array([entry.logprob for entry in entries], dtype=np.float64),
+        top_id=np.array([NO_ID if entry.id is None else entry.id for entry in entries], dtype=np.int64),
+        top_key=np.array([key_of(entry.raw) for entry in entries], dtype=np.uint64),
+    )
