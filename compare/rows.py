@@ -20,6 +20,7 @@ from compare.side_rows import (
     request_row,
     token_row,
 )
+from compare.slices import kind_of, language_of_request
 from ingest.errors import FatalError
 
 # Every score has a column of its name in `pairs` and `noise_pairs`; ratios may leave Float32's range.
@@ -120,6 +121,8 @@ def pair_row(compared: ComparedPair) -> Row:
         **key_columns(compared),
         "reference": pair.reference_name,
         **_request_columns(compared),
+        "language": language_of_request(mirrored.body),
+        "kind": kind_of(mirrored.body),
         "is_clock_suspect": mirrored.is_clock_suspect,
         "served_quantization": text(mirrored.served_by.quantization or ""),
         "changes": texts(pair.plan.changes),

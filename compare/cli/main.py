@@ -10,6 +10,7 @@ import click
 
 from compare.cli.dashboard import dashboard
 from compare.cli.demo import demo
+from compare.cli.floor import floor
 from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
 from compare.cli.run import config, run
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, run, config, mirror, inspect, compare, sql, migrate, dashboard):
+for command in (demo, run, config, mirror, inspect, compare, floor, sql, migrate, dashboard):
     cli.add_command(command)
 
 

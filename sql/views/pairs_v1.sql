@@ -19,6 +19,16 @@ SELECT
     tenant,
     route,
     endpoint,
+    language,
+    kind,
+    multiIf(
+        prompt_tokens IS NULL, '',
+        prompt_tokens < 128, '0-127',
+        prompt_tokens < 512, '128-511',
+        prompt_tokens < 2048, '512-2047',
+        prompt_tokens < 8192, '2048-8191',
+        '8192+'
+    ) AS prompt_length,
     served_model,
     served_quantization,
     mode,
