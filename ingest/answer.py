@@ -11,7 +11,7 @@ import re
 from ingest.answer_reader import AnswerReader
 from ingest.errors import DeadLetterError
 from ingest.http_errors import failure_of_status
-from ingest.observation import Failure, FailureKind, Observation
+from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observation
 from ingest.sse import STRAY, SseEvent, SseParser
 from ingest.tolerant_json import loads
 
@@ -40,8 +40,9 @@ class StreamReader:
 
     @property
     def has_content(self) -> bool:
-        """Whether a first piece of text, reasoning or tool call has come."""
-        return self._reader.assembler.has_content
+        """Whether a first piece of text, reasoning or tool call has come, or a token that shows no text."""
+        assembler = self._reader.assembler
+        return assembler.has_content or assembler.room < MAX_LOGPROB_TOKENS
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the body."""
@@ -62,7 +63,7 @@ class StreamReader:
             self._sse = SseParser(keeps_strays=True)
             self.feed(self._head)
         last = self._sse.close()
-        if last is not None and broken is None:
+        if last is not None and (broken is None or _is_whole(last.data)):
             was_unreadable = self._is_unreadable
             self._take_event(last)
             # The standard discards an event that no blank line ends; if it is cut, so does this.
@@ -152,7 +153,7 @@ class StreamReader:
 
     def _finish_lines(self, lines: _Lines, broken: str | None) -> Observation:
         rest = lines.close()
-        is_whole = broken is None or rest.rstrip().endswith((b"}", b"]"))
+        is_whole = broken is None or _is_whole(rest)
         if not lines.is_split:
             if not is_whole:
                 return self._reader.observation(Failure(FailureKind.CUT_STREAM, broken or ""), has_done=False)
@@ -199,27 +200,47 @@ class _Lines:
 
 
 def read_answer(
-    body: bytes, *, status: int = 200, content_type: str = "", asked: int | None = None
+    body: bytes,
+    *,
+    status: int = 200,
+    content_type: str = "",
+    asked: int | None = None,
+    broken: str | None = None,
 ) -> Observation:
     """Read a complete HTTP answer, told apart by its content rather than by its label.
 
-    A status that is no success gives a failure, so does whatever cannot be read.
+    A status that is no success gives a failure, so does whatever cannot be read. `broken` says how
+    the connection was lost, None for an orderly end.
     """
     if status >= 300:
         return Observation(failure=failure_of_status(status, body))
     head = body[:4096].lstrip(_SPACE)
-    if head.startswith((b"{", b"[")):
+    if head.startswith((b"{", b"[")) or "event-stream" in content_type or is_event_stream(head):
         reader = StreamReader(asked=asked)
         reader.feed(body)
-        return reader.finish()
-    if "event-stream" in content_type or head.startswith(_SSE_STARTS):
-        reader = StreamReader(asked=asked)
-        reader.feed(body)
-        return reader.finish()
+        return reader.finish(broken=broken)
+    if broken is not None:
+        return Observation(failure=Failure(FailureKind.CUT_STREAM, broken), has_done=False)
     return _read_json(AnswerReader(asked=asked), body)
 
 
+def is_event_stream(head: bytes) -> bool:
+    """Whether a body that begins with `head` is an event stream, whatever its label says."""
+    return head.lstrip(_SPACE).startswith(_SSE_STARTS)
+
+
 _SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether JSON, or an end mark, is there in full although the connection broke off behind it."""
+    if data.strip() in _DONE:
+        return True
+    try:
+        loads(data, {})
+    except DeadLetterError:
+        return False
+    return True
 
 
 def _read_json(reader: AnswerReader, body: bytes) -> Observation:

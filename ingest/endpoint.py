@@ -124,14 +124,19 @@ class Endpoint:
 
         Raises EndpointAwayError when the endpoint is away, hangs or breaks off; FatalError on 401 or 403.
         """
+        status, answer = await self.request_bytes(method, path, body)
+        try:
+            return status, loads(answer, {})
+        except DeadLetterError:
+            return status, None
+
+    async def request_bytes(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+        """Do the same and leave the answer undecoded."""
         payload = None if body is None else msgspec.json.encode(body)
         reply = await self._retried(lambda: self._transport.send(method, path, payload))
         if reply.failure is not None:
             raise self._away(f"{path}: {reply.failure.message}")
-        try:
-            return reply.status, loads(reply.body, {})
-        except DeadLetterError:
-            return reply.status, None
+        return reply.status, reply.body
 
     async def _retried(self, once: Callable[[], Awaitable[Reply]]) -> Reply:
         attempt = 0
@@ -184,15 +189,17 @@ def api_key_variable(name: str) -> str:
 
 
 def _observation(reply: Reply, asked: int | None) -> Observation:
+    broken = None if reply.failure is None else reply.failure.message
     seen = reply.observation
-    if seen is None and reply.failure is not None:
-        seen = Observation()
+    if seen is None and not reply.body and reply.failure is not None:
+        seen = Observation(failure=Failure(FailureKind.CUT_STREAM, reply.failure.message), has_done=False)
     if seen is None:
-        seen = read_answer(reply.body, status=reply.status, content_type=reply.content_type, asked=asked)
+        seen = read_answer(
+            reply.body, status=reply.status, content_type=reply.content_type, asked=asked, broken=broken
+        )
     failure = seen.failure
-    if reply.failure is not None and (
-        reply.observation is None or (failure is not None and failure.kind is FailureKind.CUT_STREAM)
-    ):
+    if reply.failure is not None and failure is not None and failure.kind is FailureKind.CUT_STREAM:
+        # How the stream was cut is known here: by which clock, or by what else.
         failure = reply.failure
     if failure is not None and failure.status is None and reply.status:
         failure = Failure(failure.kind, failure.message, reply.status)

@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from ingest.answer import StreamReader
+from ingest.answer import StreamReader, is_event_stream
 from ingest.errors import SettingsError
 from ingest.observation import Failure, FailureKind, Observation
 from ingest.settings import EndpointSettings
@@ -30,8 +30,9 @@ class Away(Exception):  # noqa: N818 - internal, turned into EndpointAwayError b
 class Reply(msgspec.Struct, kw_only=True):
     """What came of one exchange.
 
-    A streamed answer is in `observation`, anything else in `body`. `failure` is a clock that ran out, a
-    connection that broke off or an answer too large. Milliseconds count from sending the request.
+    A streamed answer is in `observation`, anything else in `body`, as far as either came.
+    `failure` is a clock that ran out, a connection that broke off or an answer too large. Milliseconds
+    count from sending the request.
     """
 
     status: int
@@ -137,7 +138,8 @@ class Transport:
     ) -> Reply:
         loop = asyncio.get_running_loop()
         content_type = response.headers.get("Content-Type", "")
-        is_stream = reader is not None and response.status < 300 and "event-stream" in content_type
+        may_stream = reader is not None and response.status < 300
+        is_stream = may_stream and "event-stream" in content_type
         limit = self._settings.max_answer_bytes if response.status < 300 else _MAX_ERROR_BYTES
         failure: Failure | None = None
         chunks: list[bytes] = []
@@ -158,6 +160,10 @@ class Transport:
             if size > limit:
                 failure = Failure(FailureKind.UNREADABLE, f"the answer is larger than {limit} bytes")
                 break
+            if not is_stream and not chunks and not chunk.strip():
+                continue  # Some proxies send blanks to keep a connection open: no sign of life.
+            if may_stream and not is_stream and not chunks and is_event_stream(chunk):
+                is_stream = True  # Proxies put any label on anything.
             if is_stream and reader is not None:
                 events = reader.events
                 reader.feed(chunk)

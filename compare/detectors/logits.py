@@ -32,7 +32,11 @@ _NUMERIC_ERROR = re.compile(
 _NAN_NOTES = ("logprob_nan", "alternatives_nan")
 _SAYS_NOTHING = re.compile(r"^\W*(?:internal server error)?\W*$", re.IGNORECASE)
 _STALLS = (FailureKind.FIRST_TOKEN_TIMEOUT, FailureKind.IDLE_TIMEOUT, FailureKind.TOTAL_TIMEOUT)
-_SAYS_STALL = re.compile(r"time[d ]?-? ?out|timeout|stall|hang|hung|no (?:data|token|bytes)", re.IGNORECASE)
+_SAYS_STALL = re.compile(
+    r"time[ds]?[-_ ]?out|\bstall(?:s|ed|ing)?\b|\bh(?:ang(?:s|ing)?|ung)\b"
+    r"|\bno (?:more |further |new )?(?:data|tokens?|bytes|chunks?|events?)\b",
+    re.IGNORECASE,
+)
 _FEW_TOKENS = 2
 
 
@@ -78,7 +82,10 @@ def _server_error(subject: Subject) -> Iterable[Finding]:
 
 
 def _stall(subject: Subject) -> Iterable[Finding]:
-    """Find a sampler that stopped: no token for the set time, half-way or while the other side answered."""
+    """Find a sampler that stopped: no token for the set time, half-way or while the other side answered.
+
+    A connection that broke off is none, unless whoever cut it says that it was for want of data.
+    """
     failure = subject.observation.failure
     if failure is None:
         return
@@ -86,15 +93,24 @@ def _stall(subject: Subject) -> Iterable[Finding]:
     if failure.kind not in _STALLS and not is_cut_by_time:
         return
     characters = sum(len(part.text) for part in subject.parts)
+    tokens = len(subject.observation.tokens)
     other_answered = subject.other is not None and subject.other.failure is None
-    if characters or other_answered:
-        yield subject.finding(
-            Family.LOGITS,
-            "stall",
-            f"no token came any more after {characters} characters ({failure.kind})"
-            + (" while the other side answered" if other_answered else ""),
-            measured=float(characters),
-        )
+    if not characters and not tokens and not other_answered:
+        return
+    came = f"{characters} characters" if characters or not tokens else f"{tokens} tokens without text"
+    if failure.kind is FailureKind.TOTAL_TIMEOUT:
+        what = f"the answer was not finished in time, after {came}"
+    elif characters or tokens:
+        what = f"no token came any more after {came}"
+    else:
+        what = "no token came at all"
+    yield subject.finding(
+        Family.LOGITS,
+        "stall",
+        f"{what} ({failure.kind}: {shorten(failure.message, 80)})"
+        + (" while the other side answered" if other_answered else ""),
+        measured=float(characters),
+    )
 
 
 def _wants_logprobs(subject: Subject) -> bool:

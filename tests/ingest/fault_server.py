@@ -50,19 +50,23 @@ class FaultServer:
             self.in_flight -= 1
 
 
-def chunk(text: str, finish: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+def chunk(text: str, finish: str | None = None, logprob: float | None = None) -> bytes:
+    """One event of a chat stream; with `logprob`, its text is one token."""
+    choice: dict[str, Any] = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+    if logprob is not None:
+        entry = {"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": []}
+        choice["logprobs"] = {"content": [entry]}
     return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
 
 
 GOOD_STREAM = (chunk("Hel"), chunk("lo", "stop"), b"data: [DONE]\n\n")
 
 
-def streams(*pieces: bytes | float, cut: bool = False) -> Handler:
+def streams(*pieces: bytes | float, cut: bool = False, label: str = "text/event-stream") -> Handler:
     """Send pieces; a number is a pause in seconds. `cut` drops the connection at the end."""
 
     async def handler(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response = web.StreamResponse(headers={"Content-Type": label})
         await response.prepare(request)
         for piece in pieces:
             if isinstance(piece, bytes):

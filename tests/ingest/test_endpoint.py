@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from ingest.endpoint import Endpoint, api_key_variable
 from ingest.errors import EndpointAwayError, FatalError, SettingsError
-from ingest.observation import FailureKind, Observation
+from ingest.observation import Failure, FailureKind, Observation
 from ingest.settings import EndpointSettings
 from tests.ingest.fault_server import (
     GOOD_STREAM,
@@ -224,6 +226,74 @@ async def test_faults_are_observations(handler: Handler, kind: FailureKind | str
     assert seen.text.startswith(text) and bool(seen.text) == bool(text)
     assert len(server.bodies) == 1
     assert seen.timings is not None
+
+
+PAST: dict[str, Any] = {"first_token_timeout_s": 0.3, "idle_timeout_s": 0.3, "total_timeout_s": 0.9}
+LATE = 9.0
+SLOW_TOKENS: list[bytes | float] = [chunk("x", None, -0.5), 0.1] * 30
+
+
+@pytest.mark.parametrize("label", ["text/event-stream", "text/plain"])
+@pytest.mark.parametrize(
+    ("pieces", "kind", "text", "logprobs"),
+    [
+        ((LATE,), FailureKind.FIRST_TOKEN_TIMEOUT, "", []),
+        ((chunk(""), LATE), FailureKind.FIRST_TOKEN_TIMEOUT, "", []),
+        ((chunk("Hel", None, -0.5), LATE), FailureKind.IDLE_TIMEOUT, "Hel", [-0.5]),
+        ((chunk("Hel", None, -0.5)[:-1], LATE), FailureKind.FIRST_TOKEN_TIMEOUT, "Hel", [-0.5]),
+        ((chunk("Hel", None, -0.5), chunk("lo")[:20], LATE), FailureKind.IDLE_TIMEOUT, "Hel", [-0.5]),
+        ((chunk("", None, -0.25), LATE), FailureKind.IDLE_TIMEOUT, "", [-0.25]),
+        (SLOW_TOKENS, FailureKind.TOTAL_TIMEOUT, "x", [-0.5]),
+    ],
+    ids=["headers", "role", "middle", "no-blank-line", "half-event", "no-text", "drip"],
+)
+async def test_each_clock_has_its_kind_and_what_came_is_kept(
+    label: str,
+    pieces: Sequence[bytes | float],
+    kind: FailureKind,
+    text: str,
+    logprobs: list[float],
+) -> None:
+    seen = await ask(FaultServer(streams(*pieces, label=label)), **PAST)
+    assert (kind_of(seen), seen.has_done, seen.finish_reason) == (kind, False, None)
+    count = 0 if kind is not FailureKind.TOTAL_TIMEOUT else len(seen.text)
+    assert seen.text == (text * count if count else text)
+    assert [token.logprob for token in seen.tokens] == logprobs * max(count, 1)
+    if kind is FailureKind.TOTAL_TIMEOUT:
+        assert count > 1
+
+
+async def test_a_hang_before_the_headers_is_the_first_tokens_and_without_a_stream_the_whole_answers() -> None:
+    assert kind_of(await ask(FaultServer(hangs()), **PAST)) is FailureKind.FIRST_TOKEN_TIMEOUT
+    refused = says(400, {"error": "stream is not supported with logprobs"})
+    seen = await ask(FaultServer(refused, hangs()), **PAST)
+    assert seen.failure == Failure(FailureKind.TOTAL_TIMEOUT, "not finished within 0.9 s")
+
+
+async def test_an_answer_that_stops_within_its_json_is_idle_and_blanks_are_no_sign_of_life() -> None:
+    half = streams(b'{"choices": [{"message": {"content": "Hel"}', LATE, label="application/json")
+    seen = await ask(FaultServer(half), **PAST)
+    assert kind_of(seen) is FailureKind.IDLE_TIMEOUT
+    blanks = streams(*[b" ", 0.1] * 30, label="application/json")
+    assert kind_of(await ask(FaultServer(blanks), **PAST)) is FailureKind.FIRST_TOKEN_TIMEOUT
+
+
+async def test_an_error_whose_body_hangs_is_still_that_error() -> None:
+    async def half_an_error(request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+        response = web.StreamResponse(status=500, headers={"Content-Length": "500"})
+        await response.prepare(request)
+        await response.write(b"engine is dead")
+        await asyncio.sleep(LATE)
+        return response
+
+    seen = await ask(FaultServer(half_an_error), max_attempts=1, **PAST)
+    assert seen.failure == Failure(FailureKind.HTTP_ERROR, "engine is dead", 500)
+
+
+async def test_a_mislabelled_stream_is_over_at_its_end_mark() -> None:
+    held_open = streams(*GOOD_STREAM, LATE, label="application/json")
+    seen = await ask(FaultServer(held_open), **PAST)
+    assert (seen.text, seen.failure, seen.has_done) == ("Hello", None, True)
 
 
 async def test_silence_after_the_finish_reason_is_no_fault() -> None:

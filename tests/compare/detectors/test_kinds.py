@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compare.detectors.subject import Subject
-from ingest.observation import Failure, FailureKind, Observation, ToolCall
+from ingest.observation import Observation, ToolCall
 from ingest.tokens import Token, Tokens
 from tests.compare.detectors.helpers import faults, found, subject, token
 
@@ -322,21 +322,6 @@ def test_language_switches(one: Subject, code: str) -> None:
 )
 def test_what_only_looks_like_a_switch(one: Subject) -> None:
     assert "language" not in faults(one)
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "other", "is_found"),
-    [
-        (FailureKind.IDLE_TIMEOUT, "The ferry", None, True),
-        (FailureKind.TOTAL_TIMEOUT, "The ferry", None, True),
-        (FailureKind.FIRST_TOKEN_TIMEOUT, "", _other("Yes."), True),
-        (FailureKind.FIRST_TOKEN_TIMEOUT, "", None, False),
-        (FailureKind.CUT_STREAM, "The ferry", None, False),
-    ],
-)
-def test_stalls(kind: FailureKind, text: str, other: Observation | None, is_found: bool) -> None:
-    one = subject(text, finish=None, other=other, failure=Failure(kind, "the answer broke off"))
-    assert (("logits", "stall") in found(one)) is is_found
 
 
 def _walk(*logprobs: float) -> tuple[Token, ...]:
