@@ -18,6 +18,7 @@ from compare.detectors import (
     truncation,
     utf8,
 )
+from compare.detectors.echoed import put_back, without_echo
 from compare.detectors.facts import AnswerFacts, RequestFacts
 from compare.detectors.history import HISTORY_FAULTY, is_history_faulty
 from compare.detectors.subject import Shared, Subject
@@ -47,8 +48,17 @@ DETECTORS: tuple[Detector, ...] = (
 
 
 def detect(subject: Subject, settings: DetectorSettings) -> tuple[Finding, ...]:
-    """Return what every detector finds on one side, in the order of DETECTORS."""
-    return tuple(finding for detector in DETECTORS for finding in detector(subject, settings))
+    """Return what every detector finds on one side, in the order of DETECTORS.
+
+    A prompt that the request wants back is no part of what is judged.
+    """
+    generated, echo = without_echo(subject)
+    found = tuple(finding for detector in DETECTORS for finding in detector(generated, settings))
+    if generated is subject:
+        return found
+    # How the prompt's tokens are written down is the server's doing, too.
+    found = tuple(put_back(finding, echo) for finding in found if finding.code != "misspelt")
+    return (*found, *logprobs_format.detect_misspelt(subject))
 
 
 def detect_pair(

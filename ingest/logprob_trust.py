@@ -50,12 +50,15 @@ def _without_numbers(token: Token) -> Token:
 
 
 def _without_stale(tokens: list[Token], notes: dict[str, None]) -> list[Token]:
-    """Empty each list that is the one before, to the last digit, where it lacks its own token."""
+    """Empty each list that is the one before, to the last digit, where it lacks its own token.
+
+    A list that holds the token by chance gives it another logprob, which the reader took out.
+    """
     result = tokens
     previous: tuple[object, ...] = ()
     for place, token in enumerate(tokens):
         top = token.top
-        if top and top == previous and not _lists(token):
+        if top and top == previous and (token.logprob is None or not _lists(token)):
             if result is tokens:
                 result = list(tokens)
             notes["alternatives_stale"] = None

@@ -66,6 +66,7 @@ NOTES: dict[str, str] = {
     "probabilities": "the server reports probabilities; their logarithms were taken",
     "bytes_from_text": "the bytes of tokens were missing; the tokens add up to the text, so they are known",
     "tokens_byte_level": "tokens were written in their vocabulary's own alphabet and were decoded",
+    "bytes_byte_level": "the bytes of tokens were those of their names in that alphabet and were decoded",
     "tokens_as_ids": "tokens are named by their ids instead of their text",
     # Logprobs: not repaired.
     "logprobs_all_zero": "every logprob is exactly 0: they say nothing and were taken out",

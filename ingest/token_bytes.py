@@ -96,6 +96,8 @@ def _decoded(tokens: list[Token], body: str, notes: dict[str, None]) -> list[Tok
         whole = b"".join(item for item in pieces if item is not None).decode("utf-8", "replace")
         if whole.strip() and (whole.strip() in body or (body.strip() and body.strip() in whole)):
             notes["tokens_byte_level"] = None
+            if any(token.raw == token.text.encode() and not token.text.isascii() for token in tokens):
+                notes["bytes_byte_level"] = None
             return [_renamed(token, decode) for token in tokens]
     return None
 

@@ -31,7 +31,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     failure = observation.failure
     if failure is not None and not (failure.kind is FailureKind.CUT_STREAM and _began(subject)):
         return  # an error, a hang or a refused call is no empty answer
-    if observation.tool_calls:
+    if observation.tool_calls or subject.asks_for_nothing:
         return
     text = observation.text
     said = _THINKING.sub("", text) if "think" in text else text

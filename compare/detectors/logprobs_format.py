@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
+from ingest.alternative import Alternative
 from ingest.notes import NOTES
 from ingest.settings import DetectorSettings
 from ingest.tokens import Token
@@ -31,12 +32,14 @@ _NOTED = (
     "logprobs_resent",
     "odd_logprobs",
     "bytes_invalid",
+    "bytes_byte_level",
 )
 """What the reader notes and is no mere matter of dialect."""
 _MASS_SLACK = 0.01  # sums of 20 rounded logprobs stay well within
 _ALL_ZERO_MIN_TOKENS = 5
 _NOT_ARGMAX_NATS = 0.5  # a tie may be broken either way
-_STUB_POSITIONS = 4  # a stub stands at every position
+_STUB_POSITIONS = 4  # a stub stands at every position, and so does a nameless list
+_NAMELESS_MIN_ENTRIES = 2  # one entry without text may be the end mark
 _LOGPROBS_ERROR = re.compile(r"logprobs", re.IGNORECASE)
 
 
@@ -57,7 +60,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     yield from _lists(subject, tokens)
     yield from _all_zero(subject, tokens)
     yield from _missing(subject, tokens)
-    yield from _misspelt(subject, tokens)
+    yield from detect_misspelt(subject)
 
 
 def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
@@ -91,6 +94,10 @@ def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
         if token.text and any(not e.text and e.logprob == round(max(e.logprob, -1e9)) for e in token.top):
             yield _at(subject, "stub", [index], "an alternative has no text and a round logprob")
             break
+    for index, token in enumerate(tokens[:_STUB_POSITIONS]):
+        if token.text and len(token.top) >= _NAMELESS_MIN_ENTRIES and not any(map(_is_named, token.top)):
+            yield _at(subject, "nameless", [index], "no alternative has a text, bytes or an id")
+            break
     # Equal lists have equal ends: few positions are left to be compared entry by entry.
     twins = np.flatnonzero((lists.last[1:] == lists.last[:-1]) & (lists.best[1:] == lists.best[:-1])) + 1
     for index in lists.position[twins].tolist():
@@ -104,6 +111,10 @@ def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
                 subject, "stale", [index], f"the list is the one before and lacks {shorten(token.text)}"
             )
             break
+
+
+def _is_named(entry: Alternative) -> bool:
+    return bool(entry.text) or entry.id is not None or bool(entry.raw)
 
 
 def _at(subject: Subject, code: str, indices: NDArray[np.int64] | list[int], message: str) -> Finding:
@@ -161,9 +172,9 @@ def _missing(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
         )
 
 
-def _misspelt(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
+def detect_misspelt(subject: Subject) -> Iterable[Finding]:
     """Find tokens that do not spell the answer: entries repeated, shifted, or of another answer."""
-    observation = subject.observation
+    observation, tokens = subject.observation, subject.observation.tokens
     text = observation.text
     if len(tokens) < 2 or observation.tool_calls or observation.reasoning or not text.strip():
         return

@@ -126,6 +126,12 @@ class Subject:
                     return value
         return None
 
+    @property
+    def asks_for_nothing(self) -> bool:
+        """Whether the request allows no generated token, and none came: it wants its prompt scored."""
+        is_zero = any(self.body.get(key) == 0 and self.body[key] is not False for key in _LIMIT_KEYS)
+        return is_zero and not self.observation.completion_tokens and not self.parts
+
     @cached_property
     def reached_limit(self) -> bool | None:
         """Whether usage shows that the request's own limit was used up; None if it cannot be told."""

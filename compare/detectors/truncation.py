@@ -1,7 +1,8 @@
 """Family `truncation`: the answer breaks off.
 
-A limit that the request itself set is no fault of the model; a limit nobody set, an end in mid-air
-that the server calls "stop", and an answer lost on the way are.
+A limit that the request itself set is no fault of the model, and is said only where it left something
+open that nobody can use so; a limit nobody set, an end in mid-air that the server calls "stop", and an
+answer lost on the way are faults.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from compare.detectors.json_diagnosis import is_json
 from compare.detectors.nesting import nesting
 from compare.detectors.subject import Subject, shorten
 from compare.detectors.usage import detect_usage
@@ -22,6 +24,7 @@ _CODE_SPAN = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _THINK = re.compile(
     r"<(/?)(?:think(?:ing)?|thought|reasoning|seed:think|analysis)>|\[(/?)THINK\]|(\u25c1/?think\u25b7)"
 )
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _TAG_REST = re.compile(r"\s*/?think(?:ing)?>")
 _CHANNEL = re.compile(r"assistant(?:final|commentary|analysis)(?=[A-Z\W]|\Z)")
 _BEGINS_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
@@ -37,8 +40,9 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
         if failure.kind in _CUT_KINDS and subject.parts:
             yield _at_end(subject, "lost", f"the answer was lost half-way ({failure.kind})")
         return
-    if subject.is_limited:
-        yield _limited(subject)
+    if subject.is_limited and not subject.asks_for_nothing:
+        if (limited := _limited(subject)) is not None:
+            yield limited
     elif subject.is_finished and subject.reached_limit and _looks_unfinished(subject):
         yield _at_end(
             subject,
@@ -54,7 +58,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
         yield from _open_end(subject)
 
 
-def _limited(subject: Subject) -> Finding:
+def _limited(subject: Subject) -> Finding | None:
     limit, used = subject.token_limit, subject.observation.completion_tokens
     prompt = subject.observation.prompt_tokens
     is_context = prompt is not None and used is not None and _is_context_size(prompt + used)
@@ -78,14 +82,30 @@ def _limited(subject: Subject) -> Finding:
             measured=used,
             threshold=limit,
         )
+    if (left_open := _left_open(subject)) is None:
+        return None  # prose as long as was asked for: the finish reason says all there is to say
     return _at_end(
         subject,
         "limit",
-        f"the answer was cut by the request's own limit of {limit} tokens",
+        f"the request's own limit of {limit} tokens cut {left_open}",
         is_fault=False,
         measured=used,
         threshold=limit,
     )
+
+
+def _left_open(subject: Subject) -> str | None:
+    """What the end of the answer left open and nobody can use so: JSON, a tool call, a code block."""
+    calls, text = subject.observation.tool_calls, subject.observation.text
+    if calls and not is_json(calls[-1].arguments or "{}"):
+        return "a tool call"
+    said = _THOUGHT.sub("", text, count=1) if "</think>" in text else text
+    is_expected = subject.expected is not None and subject.expected.kind is not None
+    if (is_expected or _BEGINS_JSON.match(said)) and said.strip() and nesting(said).is_open:
+        return "JSON"
+    if "```" in text and len(_FENCE.findall(text)) % 2:
+        return "a code block"
+    return None
 
 
 def _is_context_size(tokens: int) -> bool:

@@ -55,8 +55,10 @@ def test_an_error_is_no_empty_answer() -> None:
 @pytest.mark.parametrize(
     ("text", "finish", "body", "used", "codes"),
     [
-        ("It goes on", "length", {"max_tokens": 50}, 50, {"limit": False}),
-        ("It goes on", "length", {"max_tokens": 50}, None, {"limit": False}),
+        ("It goes on", "length", {"max_tokens": 50}, 50, {}),
+        ("It goes on:\n```\nx = 1", "length", {"max_tokens": 50}, 50, {"limit": False}),
+        ("It goes on", "length", {"max_tokens": 50}, None, {}),
+        ('{"a": [1, 2', "length", {"max_tokens": 50}, None, {"limit": False}),
         ("It goes on", "length", {"max_completion_tokens": 4096}, 38, {"limit_not_reached": True}),
         ("It goes on", "length", {}, 38, {"engine_limit": False}),
         ("weights are set by", "stop", {"max_tokens": 20}, 20, {"hidden_limit": False}),
