@@ -32,14 +32,15 @@ class CommonPrefix:
 def common_prefix(reference: Observation, candidate: Observation, near_tie_nats: float) -> CommonPrefix:
     """Walk both answers to their first difference.
 
-    Tokens are told apart by id, else by bytes; where neither is known the reason is
-    `no_token_identity`. A near tie has both gaps known and under `near_tie_nats`: 0.25 is twice the
+    Tokens are told apart by id, else by bytes. A token with neither ends the prefix before it, without
+    a divergence; if it is the first one the reason is `no_token_identity`. A near tie has both gaps known and under `near_tie_nats`: 0.25 is twice the
     step of a bf16 logit between 16 and 32.
     """
     for index, (a, b) in enumerate(zip(reference.tokens, candidate.tokens, strict=False)):
         same = same_token(a, b)
         if same is None:
-            return CommonPrefix(reason="no_token_identity")
+            # The positions before it share their context all the same; behind it nothing is known.
+            return CommonPrefix(index, index, reason=None if index else "no_token_identity")
         if not same:
             gaps = _gap(a, b), _gap(b, a)
             is_near_tie = all(gap is not None and abs(gap) < near_tie_nats for gap in gaps)

@@ -68,6 +68,16 @@ def test_equal_answers_do_not_diverge() -> None:
     assert (common.tokens, common.positions, common.divergence) == (2, 2, None)
 
 
+@pytest.mark.parametrize("is_reference_plain", [True, False])
+def test_a_token_without_identity_ends_the_prefix_before_it(is_reference_plain: bool) -> None:
+    plain = Observation(tokens=Tokens([token(1), token(2), Token("t3", -0.1), token(4)]))
+    known = answer(token(1), token(2), token(3), token(5))
+    pair = (plain, known) if is_reference_plain else (known, plain)
+    common = common_prefix(*pair, 0.25)
+    assert (common.tokens, common.positions) == (2, 2)
+    assert (common.divergence, common.reason) == (None, None)
+
+
 def test_text_alone_does_not_tell_tokens_apart() -> None:
     plain = Observation(tokens=Tokens([Token("x", -0.1)]))
     assert common_prefix(plain, plain, 0.25).reason == "no_token_identity"
