@@ -230,6 +230,7 @@ async def test_faults_are_observations(handler: Handler, kind: FailureKind | str
 
 PAST: dict[str, Any] = {"first_token_timeout_s": 0.3, "idle_timeout_s": 0.3, "total_timeout_s": 0.9}
 LATE = 9.0
+BLANKS: list[bytes | float] = [b" ", 0.1] * 30
 SLOW_TOKENS: list[bytes | float] = [chunk("x", None, -0.5), 0.1] * 30
 
 
@@ -274,7 +275,7 @@ async def test_an_answer_that_stops_within_its_json_is_idle_and_blanks_are_no_si
     half = streams(b'{"choices": [{"message": {"content": "Hel"}', LATE, label="application/json")
     seen = await ask(FaultServer(half), **PAST)
     assert kind_of(seen) is FailureKind.IDLE_TIMEOUT
-    blanks = streams(*[b" ", 0.1] * 30, label="application/json")
+    blanks = streams(*BLANKS, label="application/json")
     assert kind_of(await ask(FaultServer(blanks), **PAST)) is FailureKind.FIRST_TOKEN_TIMEOUT
 
 
