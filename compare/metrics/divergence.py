@@ -33,8 +33,8 @@ def common_prefix(reference: Observation, candidate: Observation, near_tie_nats:
     """Walk both answers to their first difference.
 
     Tokens are told apart by id, else by bytes. A token with neither ends the prefix before it, without
-    a divergence; if it is the first one the reason is `no_token_identity`. A near tie has both gaps known and under `near_tie_nats`: 0.25 is twice the
-    step of a bf16 logit between 16 and 32.
+    a divergence; if it is the first one the reason is `no_token_identity`. A near tie has both
+    gaps known and under `near_tie_nats`: 0.25 is twice the step of a bf16 logit between 16 and 32.
     """
     for index, (a, b) in enumerate(zip(reference.tokens, candidate.tokens, strict=False)):
         same = same_token(a, b)
