@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from ingest.endpoint import Endpoint
+from ingest.forced_server import ForcedPrompt
 from ingest.logprobs import read_entry
+from ingest.replay_body import is_chat
 from ingest.tokens import Token
+
+POSITIONS_PER_CALL = 16
+"""Bounds the size of a call (16 prompts of 8,192 ids are 0.8 MB) and how long the slot is held."""
 
 TEMPLATE_KEYS = (
     "messages",
@@ -33,7 +39,11 @@ class Props(msgspec.Struct, frozen=True):
 
 
 class LlamaCpp:
-    """Calls of one llama.cpp server. Every method raises EndpointAwayError when it is away.
+    """Calls of one llama.cpp server, and its ForcedServer. All raise EndpointAwayError when it is away.
+
+    It gives the distribution of one position a prompt: the prompt's ids and the forced ids so far go in,
+    one token is predicted, and the prompt cache leaves one token to compute, so that a position costs as
+    much as generating a token does.
 
     Methods that return None there mean: the server refused, or answered in another shape.
     """
@@ -53,6 +63,42 @@ class LlamaCpp:
                 if isinstance(context, int) and isinstance(slots, int):
                     self._props = Props(context, slots)
         return self._props
+
+    async def forced_prompt(self, body: dict[str, Any], path: str) -> ForcedPrompt | None:
+        """Return the prompt that the server's template and tokenizer make of a body."""
+        props = await self.props()
+        if is_chat(path):
+            text = await self.apply_template(body)
+        else:
+            prompt = body.get("prompt")
+            text = prompt if isinstance(prompt, str) else None
+        ids = None if text is None else await self.tokenize(text, is_prompt=True)
+        if ids is None or props is None:
+            return None
+        return ForcedPrompt(ids, props.context_tokens, str(body.get("model", "")))
+
+    async def text_ids(self, text: str, *, model: str) -> list[int] | None:
+        """Return the ids of a piece of an answer."""
+        return await self.tokenize(text, is_prompt=False)
+
+    async def forced_tokens(
+        self, prompt: ForcedPrompt, forced: Sequence[int], wanted: Sequence[int], *, top: int
+    ) -> list[Token] | None:
+        """Return the distributions at the wanted places, some places a call."""
+        props = await self.props()
+        if props is None:
+            return None
+        tokens: list[Token] = []
+        for start in range(0, len(wanted), POSITIONS_PER_CALL):
+            contexts = [
+                [*prompt.ids, *forced[:place]] for place in wanted[start : start + POSITIONS_PER_CALL]
+            ]
+            # One slot for all, the last: the server fills the first ones first.
+            seen = await self.next_tokens(contexts, top=top, slot=props.slots - 1)
+            if seen is None:
+                return None
+            tokens.extend(seen)
+        return tokens
 
     async def apply_template(self, body: dict[str, Any]) -> str | None:
         """Return the prompt text that the chat route makes of a chat body."""

@@ -33,6 +33,8 @@ class ForcedPosition(msgspec.Struct, frozen=True):
     candidate_logprob: float | None
     reference_top: tuple[Alternative, ...]
     candidate_top: tuple[Alternative, ...]
+    token_raw: bytes | None = None
+    """The token's bytes, by which lists without ids know it; None where unknown."""
 
 
 class Forced(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 from ingest.endpoint import Endpoint
 from ingest.errors import DeadLetterError, EndpointAwayError, SettingsError
 from ingest.forced import ForcedScorer
-from ingest.llama_cpp import LlamaCpp, vocabulary_size
+from ingest.llama_cpp import vocabulary_size
 from ingest.observation import Observation
 from ingest.outcome import Skipped, SkipReason
 from ingest.pair import Forced, ReplayPlan, ResponsePair
@@ -21,6 +21,7 @@ from ingest.records import MirroredRequest
 from ingest.replay_body import ReplayBody, replay_body
 from ingest.replay_plan import asked_model, plan_for
 from ingest.settings import EndpointSettings, ExperimentSettings
+from ingest.vllm import Vllm
 
 _T = TypeVar("_T")
 
@@ -45,14 +46,14 @@ class Replayer:
         self._endpoints = {name: Endpoint(name, endpoints[name]) for name in names}
         self._scorers = {
             name: ForcedScorer(
-                LlamaCpp(self._endpoints[name]),
-                top=endpoints[name].top_logprobs,
+                self._endpoints[name],
                 max_tokens=experiment.forced_max_tokens,
                 max_prompt_tokens=experiment.forced_max_prompt_tokens,
             )
             for name in experiment.candidates
         }
         self._vocabulary: dict[str, int | None] = {}
+        self._is_reference_vllm: bool | None = None
 
     async def start(self) -> None:
         """Open the sessions. Nothing is sent: an endpoint may still be starting."""
@@ -93,7 +94,13 @@ class Replayer:
         calls.extend((name, 1) for name, plan in plans.items() if plan.wants_candidate_noise)
         # Neither side shall profit from always going first.
         random.Random(f"{experiment.seed} {mirrored.request_id}").shuffle(calls)
-        bodies = {call: self._body(mirrored, shared, call) for call in calls}
+        needs_ids = await self._needs_ids(plans)
+        bodies = {
+            call: self._body(
+                mirrored, shared, call, wants_token_ids=needs_ids and call[0] == experiment.reference
+            )
+            for call in calls
+        }
         seen = dict(
             zip(
                 calls,
@@ -109,7 +116,9 @@ class Replayer:
             await _all(self._pair(mirrored, name, plan, bodies, seen, size) for name, plan in plans.items())
         )
 
-    def _body(self, mirrored: MirroredRequest, plan: ReplayPlan, call: _Call) -> ReplayBody:
+    def _body(
+        self, mirrored: MirroredRequest, plan: ReplayPlan, call: _Call, *, wants_token_ids: bool
+    ) -> ReplayBody:
         name, turn = call
         salt = f"{self._experiment.name} {mirrored.request_id} {name} {turn}"
         model = asked_model(self._experiment, mirrored.served_model, name)
@@ -124,6 +133,7 @@ class Replayer:
             cache_salt=hashlib.sha256(salt.encode("utf-8", "replace")).hexdigest()
             if plan.wants_noise
             else None,
+            wants_token_ids=wants_token_ids,
         )
 
     async def _pair(
@@ -166,9 +176,21 @@ class Replayer:
         reference: Observation,
         candidate: Observation,
     ) -> Forced:
-        if self._endpoints[name].settings.supports_forced is False:
-            return Forced(unscored="unsupported_engine")
         return await self._scorers[name].score(body, mirrored.endpoint, reference, candidate)
+
+    async def _needs_ids(self, plans: Mapping[str, ReplayPlan]) -> bool:
+        """Whether the reference must be asked for token ids: vLLM tells them only then.
+
+        Other engines tell them always or never, and some refuse a key that they do not know.
+        """
+        may_force = any(
+            plan.wants_forced and self._endpoints[name].settings.supports_forced is not False
+            for name, plan in plans.items()
+        )
+        if may_force and self._is_reference_vllm is None:
+            reference = Vllm(self._endpoints[self._experiment.reference])
+            self._is_reference_vllm = await reference.version() is not None
+        return may_force and self._is_reference_vllm is True
 
     async def _vocabulary_size(self) -> int | None:
         """Return the reference's vocabulary size, asked for once; None where the server does not say."""

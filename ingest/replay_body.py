@@ -60,8 +60,11 @@ def replay_body(
     top_logprobs: int,
     max_tokens_cap: int,
     cache_salt: str | None = None,
+    wants_token_ids: bool = False,
 ) -> ReplayBody:
     """Build the body for one endpoint.
+
+    `wants_token_ids` asks vLLM for the ids of what it generates, which it tells only then.
 
     `cache_salt` is given for calls of a noise pair: it switches the prefix cache off (llama.cpp's
     `cache_prompt`) or makes it miss (vLLM's `cache_salt`). `stream` is left to the endpoint and the
@@ -99,6 +102,8 @@ def replay_body(
     if cache_salt is not None:
         put("cache_prompt", False)
         body["cache_salt"] = cache_salt
+    if wants_token_ids:
+        put("return_token_ids", True)
     return ReplayBody(body, tuple(changes))
 
 

@@ -71,7 +71,8 @@ class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
     top_logprobs: Annotated[int, Meta(ge=0, le=100)] = 20
     max_answer_bytes: PositiveInt = 64 * 1024 * 1024
     supports_forced: bool | None = None
-    """Teacher-forced scoring; None asks the server what it is (llama.cpp can)."""
+    """Teacher-forced scoring. None: where the server says that it is llama.cpp. True: vLLM too, which computes
+    the whole prompt anew for it, past its prefix cache; never set it where production is served."""
 
 
 class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,6 +156,9 @@ class DetectorSettings(Struct, frozen=True, forbid_unknown_fields=True):
     few_words_distinct_share: Fraction = 0.4
     odd_words_min: PositiveInt = 5
     odd_words_share: Fraction = 0.3
+    debris_share: Fraction = 0.45
+    debris_word_share: Fraction = 0.12
+    debris_shapes_share: Fraction = 0.35
     lost_spaces_min_characters: PositiveInt = 40
     block_share: Fraction = 0.5
     replacement_share: Fraction = 0.3

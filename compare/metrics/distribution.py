@@ -151,7 +151,7 @@ def forced_reports(position: ForcedPosition) -> tuple[Report, Report]:
         (position.reference_top, position.reference_logprob),
         (position.candidate_top, position.candidate_logprob),
     ):
-        forced = Alternative(position.token_text, _or_nan(logprob), None, position.token_id)
+        forced = Alternative(position.token_text, _or_nan(logprob), position.token_raw, position.token_id)
         reports.append(_with_known(Report(top, len(top)), forced))
     return reports[0], reports[1]
 
