@@ -29,11 +29,12 @@ _ASKS_REPETITION = re.compile(
     r"|重复|复制|填充|[0-9十百]次|遍|répète\w*|wiederhol\w*|repite|повтор\w*",
     re.IGNORECASE,
 )
-_TALKS_OF_TOKENS = re.compile(
+TALKS_OF_TOKENS = re.compile(
     r"\b(?:special|stop|end|eos|bos|unk|pad(?:ding)?|mask|control|reserved|chat|prompt)[ _-]?"
     r"(?:tokens?|templates?|formats?|sequences?)\b|tokeni[sz]|\bchatml\b|\bvocab|\bsentencepiece\b|\bdetokeni",
     re.IGNORECASE,
 )
+"""What a text about tokenizers and their reserved tokens says."""
 _ALL_SCRIPTS = re.compile(
     r"translat|traduc|tradui|übersetz|перевод|перевед|翻译|翻訳|번역|\blanguages?\b|alphabet|multilingual"
     r"|bilingual|etymolog|\bwords? for\b|\bscripts?\b|\bunicode\b|\btransliterat"
@@ -125,7 +126,7 @@ class RequestFacts:
     @cached_property
     def talks_of_tokens(self) -> bool:
         """Whether the prompt is about tokenizers or their reserved tokens."""
-        return _TALKS_OF_TOKENS.search(self.prompt) is not None
+        return TALKS_OF_TOKENS.search(self.prompt) is not None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,17 @@ _WANTS_ONLY = re.compile(
     r"|raw|valid|strictly|must be)\b",
     re.IGNORECASE,
 )
+_WANTS_LINES = re.compile(
+    r"\bnd-?json\b|\bjson[- ]?l(?:ines?)?\b|\bldjson\b|(?:newline|line)[- ](?:delimited|separated)"
+    r"|\b(?:object|record|entry|document|event|item|row|json|line|value)s? (?:per|a|on each|on every|for each"
+    r"|in each|on its own|on separate|on one|to a) (?:\w+ )?lines?\b"
+    r"|\b(?:each|every|one) (?:\w+ ){1,4}on (?:its own|an?|one)(?: \w+)? line\b|\b(?:each|every) line\b",
+    re.IGNORECASE,
+)
+_WANTS_MANY = re.compile(
+    r"\bjson (?:objects|records|documents|values|entries|messages|events|logs?)\b", re.IGNORECASE
+)
+_FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _STRAY = ("cut", "not_json", "concatenated", "missing_comma", "extra_closing")
 """What no free text does by itself: an answer that begins as JSON and then fails."""
@@ -47,6 +58,8 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if match := _THINKING.match(text):
         shift = match.end()
     diagnosis = diagnose(text[shift:])
+    if diagnosis.code and not asked:
+        diagnosis = _as_lines(subject, text[shift:], diagnosis, softly=softly)
     if diagnosis.code and (asked or diagnosis.code in _STRAY or (softly and _is_told(subject, diagnosis))):
         yield _broken(subject, diagnosis, shift, settings, asked=asked or softly)
     if asked and diagnosis.has_value:
@@ -62,6 +75,38 @@ def _is_asked_in_words(subject: Subject) -> bool:
     other = subject.other_answer
     is_only = _WANTS_ONLY.search(subject.prompt) is not None
     return is_only and other is not None and _is_container(other.observation.text)
+
+
+def _as_lines(subject: Subject, text: str, whole: Diagnosis, *, softly: bool) -> Diagnosis:
+    """Judge JSON Lines line by line: where they were asked for, or nobody wanted one JSON value.
+
+    Without the word for it, several different values, each whole on its line, are lines.
+    """
+    fence = _FENCED.fullmatch(text.strip())
+    lines = [line for line in (fence[1] if fence else text).splitlines() if line.strip()]
+    if len(lines) < 2 or lines[0].lstrip()[:1] not in ("{", "["):
+        return whole
+    is_wanted = _WANTS_LINES.search(subject.prompt) is not None
+    for line in lines:
+        found = diagnose(line)
+        if found.code:
+            at = text.find(line) + found.position
+            return found._replace(position=at) if is_wanted and not fence else whole
+    is_many = not softly or _WANTS_MANY.search(subject.prompt) is not None
+    if not is_wanted and not (is_many and len(set(lines)) == len(lines)) and not _other_has_lines(subject):
+        return whole
+    if fence:
+        return Diagnosis(
+            "fenced", "the JSON stands in a Markdown fence", None, False, 0, "take the fence away"
+        )
+    return Diagnosis("", "", None, False, 0)
+
+
+def _other_has_lines(subject: Subject) -> bool:
+    """Whether the other side, too, has one value a line."""
+    other = subject.other_answer
+    lines = other.observation.text.split("\n") if other is not None else []
+    return len(lines) > 1 and all(_is_container(line) for line in lines if line.strip())
 
 
 def _is_container(text: str) -> bool:

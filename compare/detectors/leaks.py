@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
-from compare.detectors.facts import Part
+from compare.detectors.facts import TALKS_OF_TOKENS, Part
 from compare.detectors.subject import Subject
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
@@ -33,7 +35,8 @@ _WORD_PIECE = re.compile(r"(?<=\w) ##[a-z]+")
 _WORD_PIECES_MIN = 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _PRIVATE = re.compile(r"[\ue000-\uf8fe\U000f0000-\U000ffffd]{2,}")
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE = re.compile(r"```.*?(?:```|\Z)|(?<!`)(`{1,2})(?!`)[^\n]*?(?<!`)\1(?!`)", re.DOTALL)
+_MARK_ALONE = re.compile("(?<![^\\W\\d_])[\u010a\u0120\u2581](?![^\\W\\d_])")
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201e": "\u201c", "`": "`", "\u00ab": "\u00bb"}
 
 
@@ -52,12 +55,30 @@ def detect_leaks(subject: Subject, part: Part, settings: DetectorSettings) -> It
 
 def _marks(subject: Subject, part: Part) -> Iterable[Finding]:
     text = part.text
-    match = _PIECE_MARK.search(text) if _MAY_MARK.search(text) else None
-    # Block elements beside it make it a sparkline.
-    if match is not None and not _SPARK.search(text[max(0, match.start() - 3) : match.end() + 3]):
-        yield from _mark(subject, part, match, "detokenizer_leak", "a detokenizer's mark is in the text")
+    if _MAY_MARK.search(text) and (hits := _leaked_marks(subject, text)):
+        yield from _mark(subject, part, hits[0], "detokenizer_leak", "a detokenizer's mark is in the text")
     if match := _PRIVATE.search(text):
         yield from _mark(subject, part, match, "private_characters", "private characters are in the text")
+
+
+def _leaked_marks(subject: Subject, text: str) -> list[re.Match[str]]:
+    """Marks that nobody quotes, draws with or explains."""
+    spans = _code_spans(text)
+    hits = [
+        match
+        for match in _PIECE_MARK.finditer(text)
+        # Block elements beside it make it a sparkline.
+        if not _SPARK.search(text[max(0, match.start() - 3) : match.end() + 3])
+        and not _is_within(spans, match.start())
+        and not _is_quoted(text, match)
+        and not _is_word_quoted(text, match)
+    ]
+    if not hits or _MARK_ALONE.search(subject.prompt):
+        return []
+    if subject.request.talks_of_tokens or TALKS_OF_TOKENS.search(text):
+        # A leak takes the place of the spaces; an explanation is written with them.
+        return hits if len(hits) > text.count(" ") / 2 else []
+    return hits
 
 
 def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
@@ -69,11 +90,11 @@ def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
     if not hits:
         return []
     if part.place == "text":
-        fences = [match.span() for match in _FENCE.finditer(text)] if "```" in text else []
+        spans = _code_spans(text)
         hits = [
             match
             for match in hits
-            if not any(start <= match.start() < end for start, end in fences)
+            if not _is_within(spans, match.start())
             and not _is_quoted(text, match)
             and not _is_html(text, match.group())
         ]
@@ -110,6 +131,24 @@ def _is_quoted(text: str, match: re.Match[str]) -> bool:
     if before.rpartition("\n")[2].count("`") % 2 == 1:
         return True
     return text[start - 1 : start] in _QUOTES and text[end : end + 1] == _QUOTES.get(text[start - 1 : start])
+
+
+def _is_word_quoted(text: str, match: re.Match[str]) -> bool:
+    """Whether the word around a mark stands in quotation marks."""
+    before = text[max(0, match.start() - 40) : match.start()]
+    word = text[match.start() : match.end() + 40]
+    quoted = before.rpartition(" ")[2].lstrip("([") + word.partition(" ")[0].rstrip(".,;:!?)]")
+    return len(quoted) > 2 and _QUOTES.get(quoted[0]) == quoted[-1]
+
+
+def _code_spans(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in _CODE.finditer(text)] if "`" in text else []
+
+
+def _is_within(spans: list[tuple[int, int]], place: int) -> bool:
+    """Whether a place is in one of the spans, which are in order."""
+    index = bisect_right(spans, place, key=itemgetter(0)) - 1
+    return index >= 0 and place < spans[index][1]
 
 
 def _is_html(text: str, token: str) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
+from compare.detectors.debris import detect_debris
 from compare.detectors.facts import AnswerFacts, Part
 from compare.detectors.odd_pieces import odd_share
 from compare.detectors.repetition import stuttered_words
@@ -33,7 +34,7 @@ _ASKS_WORDS = re.compile(
 
 
 def detect_words(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield at most one of `word_salad`, `odd_words` and `lost_spaces`, on the answer's text."""
+    """Yield at most one of `word_salad`, `odd_words`, `lost_spaces` and `debris`, on the answer's text."""
     text = subject.observation.text
     if len(text) < settings.fill_min_characters:
         return
@@ -46,6 +47,7 @@ def detect_words(subject: Subject, settings: DetectorSettings) -> Iterable[Findi
         (finding := _salad(subject, settings)) is not None
         or (finding := _odd_words(subject, settings)) is not None
         or (finding := _lost_spaces(subject, settings)) is not None
+        or (finding := detect_debris(subject, settings)) is not None
     ):
         yield finding
 
