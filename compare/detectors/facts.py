@@ -31,7 +31,8 @@ _ASKS_REPETITION = re.compile(
 )
 TALKS_OF_TOKENS = re.compile(
     r"\b(?:special|stop|end|eos|bos|unk|pad(?:ding)?|mask|control|reserved|chat|prompt)[ _-]?"
-    r"(?:tokens?|templates?|formats?|sequences?)\b|tokeni[sz]|\bchatml\b|\bvocab|\bsentencepiece\b|\bdetokeni",
+    r"(?:tokens?|templates?|formats?|sequences?)\b|tokeni[sz]|\bchatml\b|\bvocab|\bsentencepiece\b|\bdetokeni"
+    r"|\bword-?piece\b|\bbpe\b|\bbyte[- ](?:pair|fallback|level)\b",
     re.IGNORECASE,
 )
 """What a text about tokenizers and their reserved tokens says."""
@@ -148,6 +149,11 @@ class AnswerFacts:
     def letters(self) -> dict[str, int]:
         """Letters of the answer's text by script."""
         return letters_by_script(self.observation.text)
+
+    @property
+    def main_script(self) -> str:
+        """The script of most letters, empty where there are none."""
+        return max(self.letters, key=lambda name: self.letters[name], default="")
 
     @cached_property
     def words(self) -> list[str]:

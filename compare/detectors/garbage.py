@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
 from compare.detectors.facts import Part
-from compare.detectors.json_diagnosis import is_json
+from compare.detectors.json_diagnosis import is_json, is_json_lines
 from compare.detectors.leaks import detect_leaks
+from compare.detectors.odd_pieces import without_check_boxes
 from compare.detectors.scripts import group_of
 from compare.detectors.subject import Subject, shorten
 from compare.detectors.word_noise import detect_words
@@ -34,7 +35,7 @@ _ASKS_SIGNS = re.compile(
     r"|esolang|latex|formula|equation|kaomoji|emoticon|perl\b|\bapl\b|glyph",
     re.IGNORECASE,
 )
-_DRAWN = re.compile(r"([^\w\s])\1{2,}")
+_DRAWN = re.compile(r"([^\w\s]|_)\1{2,}")
 _TABLE = re.compile(r"^\s*\|.*\|\s*$", re.MULTILINE)
 
 
@@ -141,12 +142,12 @@ def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable
     """Find signs strewn about: neither drawn in runs, nor code, nor a table, nor what the other side says."""
     if len(_SIGN.findall(part.text)) < settings.punctuation_share * settings.fill_min_characters:
         return
-    strewn = _DRAWN.sub("", part.text)
+    strewn = _DRAWN.sub("", without_check_boxes(part.text))
     signs = len(_SIGN.findall(strewn))
     visible = len(strewn) - strewn.count(" ") - strewn.count("\n")
     if visible < settings.fill_min_characters or signs <= settings.punctuation_share * visible:
         return
-    if "```" in part.text or _TABLE.search(part.text) or is_json(part.text):
+    if "```" in part.text or _TABLE.search(part.text) or is_json(part.text) or is_json_lines(part.text):
         return
     other = subject.other.text if subject.other is not None else ""
     if len(_SIGN.findall(other)) > signs / 2 or subject.request.asks_repetition:

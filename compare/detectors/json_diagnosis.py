@@ -42,6 +42,12 @@ def is_json(text: str) -> bool:
     return diagnose(text).code == ""
 
 
+def is_json_lines(text: str) -> bool:
+    """Whether the text is several JSON objects or arrays, each on a line of its own."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(lines) > 1 and all(line.lstrip()[:1] in ("{", "[") and is_json(line) for line in lines)
+
+
 def diagnose(text: str) -> Diagnosis:
     """Decode `text`, or name the one thing that keeps it from being JSON.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compare.detectors.json_diagnosis import Diagnosis, diagnose
+from compare.detectors.json_diagnosis import Diagnosis, diagnose, is_json_lines
 from compare.detectors.json_schema import Violation, schema_violations
 from compare.detectors.repetition import runs_away
 from compare.detectors.subject import Subject
@@ -105,8 +105,7 @@ def _as_lines(subject: Subject, text: str, whole: Diagnosis, *, softly: bool) ->
 def _other_has_lines(subject: Subject) -> bool:
     """Whether the other side, too, has one value a line."""
     other = subject.other_answer
-    lines = other.observation.text.split("\n") if other is not None else []
-    return len(lines) > 1 and all(_is_container(line) for line in lines if line.strip())
+    return other is not None and is_json_lines(other.observation.text)
 
 
 def _is_container(text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from compare.detectors.facts import words_of
 from compare.detectors.languages import FUNCTION_WORDS, language_of
 from compare.detectors.scripts import group_of, letters_by_script
 from compare.detectors.subject import Subject, shorten
@@ -21,6 +22,7 @@ _BRACKETED = re.compile(
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MAX_PROMPT_SHARE = 0.02
 _OWN_WORDS_MIN = 4
+_HEAD = 2000
 _FOREIGN = re.compile(r"[\u0370-\u1dff\u3041-\ud7af]+")
 _LATIN_RUN = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
 
@@ -177,6 +179,8 @@ def _language_switch(subject: Subject, settings: DetectorSettings) -> Finding | 
         # "a" and "no" are words of several languages: what speaks must be the new language's own.
         shared = frozenset().union(*(FUNCTION_WORDS[name] for name in known if name))
         own = FUNCTION_WORDS[language] - shared
+        if subject.request.language is None and own.intersection(words_of(subject.last_user_text[:_HEAD])):
+            continue  # a short question is asked in this language, it seems
         if len(own.intersection(words)) >= _OWN_WORDS_MIN:
             said = " or ".join(sorted(name for name in known if name))
             return _finding(

@@ -21,6 +21,7 @@ RESERVED = re.compile(
     r"|\[control_\d+\]"
 )
 """Tokens that a tokenizer keeps for itself and no answer should show."""
+_SAYS_TOKEN = re.compile(r"\btokens?\b", re.IGNORECASE)
 _HTML = {"s": re.compile(r"<s[ >]"), "mask": re.compile(r"<mask[ >]")}
 _PIECE_MARK = re.compile(
     r"(?<=[^\W\d_])\u2581|\u2581(?=[^\W\d_])"  # sentencepiece
@@ -49,7 +50,7 @@ def detect_leaks(subject: Subject, part: Part, settings: DetectorSettings) -> It
     if not text.isprintable() and (match := _CONTROL.search(text)):
         yield from _mark(subject, part, match, "control_characters", "a control character is in the text")
     pieces = list(_WORD_PIECE.finditer(text)) if " ##" in text else []
-    if len(pieces) >= _WORD_PIECES_MIN:
+    if len(pieces) >= _WORD_PIECES_MIN and not _talks_of_tokens(subject, text):
         yield from _mark(subject, part, pieces[0], "detokenizer_leak", "word pieces are in the text")
 
 
@@ -75,7 +76,7 @@ def _leaked_marks(subject: Subject, text: str) -> list[re.Match[str]]:
     ]
     if not hits or _MARK_ALONE.search(subject.prompt):
         return []
-    if subject.request.talks_of_tokens or TALKS_OF_TOKENS.search(text):
+    if _talks_of_tokens(subject, text):
         # A leak takes the place of the spaces; an explanation is written with them.
         return hits if len(hits) > text.count(" ") / 2 else []
     return hits
@@ -98,9 +99,20 @@ def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
             and not _is_quoted(text, match)
             and not _is_html(text, match.group())
         ]
-        if subject.request.talks_of_tokens and len({match.group() for match in hits}) == len(hits):
-            return []  # each named once: an explanation
+        is_each_once = bool(hits) and len({match.group() for match in hits}) == len(hits)
+        if is_each_once and (subject.request.talks_of_tokens or _explains(text, hits)):
+            return []
     return hits
+
+
+def _talks_of_tokens(subject: Subject, text: str) -> bool:
+    return subject.request.talks_of_tokens or TALKS_OF_TOKENS.search(text) is not None
+
+
+def _explains(text: str, hits: list[re.Match[str]]) -> bool:
+    """Whether the answer speaks of tokens and goes on behind the last one: a leaked end mark is the end."""
+    is_inside = text[: hits[0].start()].strip() != "" and text[hits[-1].end() :].strip(" .\n") != ""
+    return is_inside and _SAYS_TOKEN.search(text) is not None
 
 
 def _reserved(subject: Subject, part: Part) -> Iterable[Finding]:

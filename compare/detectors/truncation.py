@@ -28,6 +28,10 @@ _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _TAG_REST = re.compile(r"\s*/?think(?:ing)?>")
 _CHANNEL = re.compile(r"assistant(?:final|commentary|analysis)(?=[A-Z\W]|\Z)")
 _BEGINS_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\[{\"])")
+_EMOTICON = re.compile(r"[:;=8xX]['\u2019]?-?[(\[{]$")
+_LETTER_LINE = re.compile(
+    r"(?:^|\n)[ \t]*[^\W\d_a-z]\w*(?:[ \t]+\S+){0,4},$"
+)  # a greeting, or "Yours sincerely,"
 _MID_AIR = re.compile(r"(?:[(\[{,]|[\u3001\uff0c\uff08])$")
 _SENTENCE_END = re.compile(r"[.!?:;)\]}>\"'`*_|~\u3002\uff01\uff1f\u201d\u2019\u300d\u2026]$|[^\w\s]$")
 
@@ -188,13 +192,19 @@ def _open_end(subject: Subject) -> Iterable[Finding]:
         yield _at_end(
             subject, "open_code_span", "the answer ends inside a code span", is_fault=not stopped_by_request
         )
-    elif not fences and _MID_AIR.search(shown) and not _other_ends_alike(subject):
+    elif not fences and _is_mid_air(shown) and not _other_ends_alike(subject):
         yield _at_end(
             subject,
             "mid_air",
             f"the answer ends in mid-air: {shorten(shown[-24:])}",
             is_fault=not stopped_by_request,
         )
+
+
+def _is_mid_air(shown: str) -> bool:
+    if _MID_AIR.search(shown) is None:
+        return False
+    return _LETTER_LINE.search(shown[-120:]) is None and _EMOTICON.search(shown) is None
 
 
 def _looks_unfinished(subject: Subject) -> bool:

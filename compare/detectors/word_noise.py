@@ -19,16 +19,20 @@ from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE_MARK = re.compile(r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001]")
+_SENTENCE_MARK = re.compile(
+    r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001\u0964\u0965\u060c\u061f\u06d4]"
+)
 _HINT = re.compile(
     r"[g-z]\d|\)[a-z]|[a-z][;,!?][a-z;,!?]|\.[a-z]|_\s|\s[^\w\s]|[b-df-hj-np-tv-xz]{5}"
     r"|[A-Za-z][\u0370-\ud7af]|[\u0370-\ud7af][A-Za-z]"
 )
 """What every odd piece has, and a few others; one scan tells that a text is free of them."""
+_TOLD_SCRIPTS = frozenset({"LATIN", "CYRILLIC", ""})
+_MOST_ROWS = 64
 _FLUENT_SHARE = 0.35  # what has the function words of prose is prose, whatever names are in it
 _ASKS_WORDS = re.compile(
     r"\b(?:words?|keywords?|tags?|names?|list|synonyms?|rhym\w+|random|lorem|password|cipher|anagrams?|code"
-    r"|gibberish|vocabular\w+|regex|translate|acronym|abbreviat\w+)\b|单词|列表",
+    r"|gibberish|numerals?|notation|morse|chords?|moves?|vocabular\w+|regex|translate|acronym|abbreviat\w+)\b|单词|列表",
     re.IGNORECASE,
 )
 
@@ -72,6 +76,8 @@ def _salad(subject: Subject, settings: DetectorSettings) -> Finding | None:
         return finding
     if share > settings.salad_max_function_share or not _is_prose(other, healthy):
         return None
+    if subject.answer.main_script not in _TOLD_SCRIPTS:
+        return None  # of these no function words are known
     if subject.observation.text.count(" ") < len(words) / 2 or _ASKS_WORDS.search(
         subject.request.last_user_text
     ):
@@ -129,6 +135,8 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
         mark in text for mark in ("{", "```", "://", "=", "|")
     ):
         return None  # code and data have words of their own
+    if _are_rows(text) or subject.answer.main_script not in _TOLD_SCRIPTS:
+        return None  # nor are the others' words told by their shape
     if len(_HINT.findall(text)) < settings.odd_words_min:
         return None
     count, total = subject.answer.odd_share
@@ -144,6 +152,18 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
     share = count / total
     said = f"{count} of {total} words look like no words ({share:.0%})"
     return _finding(subject, "odd_words", said, share, settings.odd_words_share)
+
+
+def _are_rows(text: str) -> bool:
+    """Whether each line has the same number of commas, semicolons or tabs: then they are its columns."""
+    lines = [line for line in text.split("\n", _MOST_ROWS)[:_MOST_ROWS] if line.strip()]
+    if len(lines) < 2:
+        return False
+    return any(0 < lines[0].count(mark) == min(counts) == max(counts) for mark, counts in _counts(lines))
+
+
+def _counts(lines: list[str]) -> Iterable[tuple[str, list[int]]]:
+    return ((mark, [line.count(mark) for line in lines]) for mark in ",;\t")
 
 
 def _lost_spaces(subject: Subject, settings: DetectorSettings) -> Finding | None:
