@@ -29,24 +29,30 @@ class Inspection(msgspec.Struct, frozen=True):
 
 
 def inspect_observation(
-    observation: Observation, request: dict[str, Any], settings: DetectorSettings
+    observation: Observation,
+    request: dict[str, Any],
+    settings: DetectorSettings,
+    *,
+    vocabulary_size: int | None = None,
 ) -> Inspection:
-    """Examine one answer alone."""
-    return Inspection(observation, _findings(observation, "candidate", request, None, settings))
+    """Examine one answer alone. `vocabulary_size` in tokens, None if it is not known."""
+    return Inspection(
+        observation, _findings(observation, "candidate", request, None, settings, vocabulary_size)
+    )
 
 
-def inspect_case(case: Case, settings: DetectorSettings) -> Inspection:
+def inspect_case(case: Case, settings: DetectorSettings, *, vocabulary_size: int | None = None) -> Inspection:
     """Examine a case: the candidate in sight of the reference, and the reference's findings after it."""
     asked = case.request or {}
     asked_of_reference = case.reference_request or asked
     candidate = read_saved(case.candidate, asked)
     if case.reference is None:
-        return inspect_observation(candidate, asked, settings)
+        return inspect_observation(candidate, asked, settings, vocabulary_size=vocabulary_size)
     reference = read_saved(case.reference, asked_of_reference)
     return Inspection(
         candidate,
-        _findings(candidate, "candidate", asked, reference, settings)
-        + _findings(reference, "reference", asked_of_reference, candidate, settings),
+        _findings(candidate, "candidate", asked, reference, settings, vocabulary_size)
+        + _findings(reference, "reference", asked_of_reference, candidate, settings, vocabulary_size),
     )
 
 
@@ -80,8 +86,10 @@ def _findings(
     request: dict[str, Any],
     other: Observation | None,
     settings: DetectorSettings,
+    vocabulary_size: int | None,
 ) -> tuple[Finding, ...]:
-    return detect(Subject(observation, side, request, other, expects_json(request)), settings)
+    subject = Subject(observation, side, request, other, expects_json(request), vocabulary_size)
+    return detect(subject, settings)
 
 
 def _pair(

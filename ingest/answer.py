@@ -262,10 +262,20 @@ def _json_failure(reader: AnswerReader) -> Failure | None:
     if assembler.has_empty_choices:
         assembler.note("no_choices")
         return None
-    return Failure(FailureKind.UNREADABLE, "the answer is a JSON object without choices")
+    return Failure(FailureKind.UNREADABLE, _NO_CHOICES)
+
+
+_NO_CHOICES = "the answer is a JSON object without choices"
+_SHOWN = 40
 
 
 def _why_unreadable(body: bytes) -> str:
+    if not body.lstrip(_SPACE).startswith((b"{", b"[", b'"')):
+        begin = body.lstrip(_SPACE)[: 4 * _SHOWN].decode("utf-8", "replace")
+        shown = ascii(begin[:_SHOWN])
+        return (
+            f"neither JSON nor an event stream: it begins with {shown}{'...' if len(begin) > _SHOWN else ''}"
+        )
     try:
         value = loads(body, {})
     except DeadLetterError as error:

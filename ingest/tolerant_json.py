@@ -29,7 +29,7 @@ def loads(data: bytes, notes: dict[str, None]) -> Any:
         return _loads(text)
     except json.JSONDecodeError as error:
         raise DeadLetterError(
-            "invalid_json", f"invalid JSON at character {error.pos} of {len(text)}: {error.msg}"
+            "invalid_json", f"invalid JSON at character {error.pos} of {len(text)}: {_said(error)}"
         ) from None
     except RecursionError:
         raise DeadLetterError("invalid_json", "invalid JSON: nested too deeply") from None
@@ -94,6 +94,11 @@ def _text(data: bytes, notes: dict[str, None]) -> str:
     except UnicodeDecodeError:
         notes["invalid_utf8"] = None
         return data.removeprefix(_BOM).decode("utf-8", "replace")
+
+
+def _said(error: json.JSONDecodeError) -> str:
+    """Python's words, without the end that leads over to a place."""
+    return error.msg.removesuffix(" starting at").removesuffix(" at")
 
 
 def _loads(text: str) -> Any:

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from compare.inspection import Inspection
+from compare.metrics.spec import REASONS
 from compare.result import Comparison, Finding
 from compare.visible import visible_block, visible_line
-from ingest.observation import Observation
+from ingest.observation import FailureKind, Observation
 
 _REFERENCE = "blue"
 _CANDIDATE = "dark_orange"
@@ -21,7 +22,9 @@ _MAX_TOKENS = 400
 def show_inspection(inspection: Inspection, console: Console) -> None:
     """What was read, and what is wrong with it."""
     observation = inspection.observation
-    console.print(_summary(observation))
+    is_unreadable = observation.failure is not None and observation.failure.kind is FailureKind.UNREADABLE
+    if observation.failure is None or observation.text or observation.tokens:
+        console.print(_summary(observation))
     if observation.failure is not None:
         failure = observation.failure
         console.print(Text(f"failure: {failure.kind.value}: {visible_line(failure.message, 200)}", "red"))
@@ -33,7 +36,12 @@ def show_inspection(inspection: Inspection, console: Console) -> None:
         console.print(Text(f"tool call {visible_line(call.name)}: {visible_line(call.arguments, 500)}"))
     if observation.notes:
         console.print(Text(f"bookkeeping: {', '.join(observation.notes)}", "dim"))
-    _show_findings(inspection.findings, console)
+    if is_unreadable and not inspection.findings:
+        console.print(Text("nothing to examine: this was not read as an answer", "yellow"))
+        return
+    # One answer has no side; a case has two, told apart.
+    has_sides = len({finding.side for finding in inspection.findings}) > 1
+    _show_findings(inspection.findings, console, has_sides=has_sides)
 
 
 def show_comparison(
@@ -42,8 +50,10 @@ def show_comparison(
     """Verdict, reasons, scores, findings and the two answers token by token."""
     verdict = comparison.verdict
     style = "bold red" if verdict.is_regression else "bold"
+    has_cause = verdict.probable_cause != "unknown"
     console.print(
-        Text(f"verdict: {verdict.kind.value}", style), Text(f"cause: {verdict.probable_cause}", "dim")
+        Text(f"verdict: {verdict.kind.value}", style)
+        + Text(f", probable cause: {verdict.probable_cause}" if has_cause else "", "dim")
     )
     for reason in verdict.reasons:
         console.print(Text(f"  {visible_line(reason, 200)}"))
@@ -57,11 +67,15 @@ def show_comparison(
         console.print(Text(f"  {name:<34}{value:>12.6g}"))
     for reason in sorted(set(comparison.scores.unscored.values())):
         names = sorted(name for name, why in comparison.scores.unscored.items() if why == reason)
-        console.print(Text(f"  unscored ({reason}): {', '.join(names)}", "dim"))
-    _show_findings(comparison.findings, console)
-    console.print(Text("reference: ", f"bold {_REFERENCE}"), Text(_summary(reference).plain))
-    console.print(Text("candidate: ", f"bold {_CANDIDATE}"), Text(_summary(candidate).plain))
-    console.print(token_diff(_pieces(reference), _pieces(candidate)))
+        console.print(Text(f"  unscored, {REASONS.get(reason, reason)}: {', '.join(names)}", "dim"))
+    _show_findings(comparison.findings, console, has_sides=True)
+    for name, colour, observation in (
+        ("reference", _REFERENCE, reference),
+        ("candidate", _CANDIDATE, candidate),
+    ):
+        console.print(Text(f"{name}: ", f"bold {colour}") + Text(_summary(observation).plain))
+    if reference.text or candidate.text:
+        console.print(token_diff(_pieces(reference), _pieces(candidate)))
 
 
 def token_diff(reference: Sequence[str], candidate: Sequence[str]) -> Text:
@@ -84,6 +98,9 @@ def token_diff(reference: Sequence[str], candidate: Sequence[str]) -> Text:
 
 def _summary(observation: Observation) -> Text:
     tokens = observation.completion_tokens
+    failure = observation.failure
+    if failure is not None and not observation.text and not observation.tokens:
+        return Text(f"{failure.kind.value}: {visible_line(failure.message, 200)}")
     parts = [
         f"finish: {visible_line(observation.finish_reason or 'never sent')}",
         f"{'unknown' if tokens is None else tokens} tokens",
@@ -103,7 +120,7 @@ def _pieces(observation: Observation) -> list[str]:
     return words
 
 
-def _show_findings(findings: Sequence[Finding], console: Console) -> None:
+def _show_findings(findings: Sequence[Finding], console: Console, *, has_sides: bool) -> None:
     if not findings:
         console.print(Text("no findings", "green"))
         return
@@ -112,6 +129,9 @@ def _show_findings(findings: Sequence[Finding], console: Console) -> None:
         where = "" if finding.unit == "none" else f" [{finding.unit} {finding.start} to {finding.end}]"
         style = "red" if finding.is_fault else "yellow"
         console.print(
-            Text(f"{finding.side} {finding.family.value}/{finding.code}{fault}: ", style)
+            Text(
+                f"{f'{finding.side} ' if has_sides else ''}{finding.family.value}/{finding.code}{fault}: ",
+                style,
+            )
             + Text(f"{visible_line(finding.message, 200)}{where}")
         )

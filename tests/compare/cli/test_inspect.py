@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -129,15 +130,104 @@ def test_a_person_sees_where_the_answers_part(sides: tuple[Path, Path]) -> None:
         (("compare", "nowhere.json", "nowhere.json"), "nowhere.json"),
         (("inspect",), "FILE"),
         (("compare", "-", "-"), "once"),
+        (("inspect", "-", "--request", "-"), "once"),
+        (("inspect", "--cases", "-"), "standard input holds no case"),
+        (("inspect", "--cases", CASES, "--request", "nowhere.json"), "its own request"),
+        (("inspect", "-", "--vocabulary-size", "0"), "--vocabulary-size"),
+        (("inspect", "."), "cannot read .: Is a directory"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_line(
-    arguments: tuple[str, ...], words: str, tmp_path: Path
+    arguments: tuple[str | Path, ...], words: str, tmp_path: Path
 ) -> None:
     done = gnomon(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert words in done.stderr.decode()
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "read_as", "hint"),
+    [
+        (b"", "the answer is empty", "save the body"),
+        (b"<html>502</html>", "neither JSON nor an event stream: it begins with '<html>502</html>'", "HTML"),
+        (b"HTTP/1.1 200 OK\r\n\r\n{}", "neither JSON nor an event stream", "without -i"),
+        (b"\x1f\x8b\x08\x00rest", "neither JSON nor an event stream", "gzip"),
+        (b"\x7fELF\x00\x00", "neither JSON nor an event stream", "a binary file"),
+        (b'{"model":"m","messages":[]}', "without choices", "it is a request"),
+        (b'{"request_id":"r","request":{},"response":{}}', "without choices", "a mirrored record"),
+        (b'{"id":"a","candidate":{}}\n{"id":"b","candidate":{}}\n', "broke off", "--cases"),
+        (b'{"object":"list","data":[{"id":"m"}]}', "without choices", "a list of models"),
+    ],
+)
+def test_a_file_that_is_no_answer_says_what_it_is(body: bytes, read_as: str, hint: str) -> None:
+    done = gnomon("inspect", "-", stdin=body)
+    assert done.returncode == 0
+    assert read_as in done.stdout.decode()
+    assert b"no findings" not in done.stdout
+    said = done.stderr.decode().strip()
+    assert said.startswith("gnomon: standard input is no answer: ") and hint in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("request_body", "words"),
+    [
+        (b"\x80\x81", "is no text in UTF-8"),
+        (b'{"choices":[]}', "holds an answer (it has choices), not a request"),
+        (b'{"request_id":"r","request":{}}', "is a mirrored record"),
+    ],
+)
+def test_a_file_that_is_no_request_says_what_it_is(
+    request_body: bytes, words: str, sides: tuple[Path, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "request.json"
+    path.write_bytes(request_body)
+    done = gnomon("inspect", sides[0], "--request", path)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"gnomon: {path} ") and words in done.stderr.decode()
+
+
+def test_a_vocabulary_size_gives_the_upper_bounds(sides: tuple[Path, Path]) -> None:
+    size = 32_000
+    done = gnomon("compare", *sides, "--json", "--embedding-model", "", "--vocabulary-size", str(size))
+    seen = json.loads(done.stdout)
+    # Whole lists: nothing is left to the rest of the vocabulary, so the upper bound is the entropy.
+    mean = (math.log(2) - 0.6 * math.log(0.6) - 0.4 * math.log(0.4)) / 2
+    assert seen["scores"]["entropy_reference_upper_nats"] == pytest.approx(mean, abs=1e-6)
+
+
+def test_a_mask_of_the_whole_vocabulary_needs_its_size(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps({"messages": [], "logit_bias": {"0": -100, "1": -100, "2": -100}}))
+    codes = []
+    for more in ((), ("--vocabulary-size", "3")):
+        done = gnomon("inspect", sides[0], "--request", path, "--json", *more)
+        codes.append({finding["code"] for finding in json.loads(done.stdout)["findings"]})
+    assert codes[1] - codes[0] == {"mask_leaves_nothing"}
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$0" inspect --cases "$1" | head -n 1', str(GNOMON), str(CASES)],
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert (len(done.stdout.splitlines()), done.stderr) == (1, b"")
+
+
+def test_an_interrupt_is_one_line() -> None:
+    started = subprocess.Popen(
+        [str(GNOMON), "inspect", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert started.stdin is not None
+    # More than a pipe holds: once it is taken, the command is reading.
+    started.stdin.write(b"x" * 200_000)
+    started.stdin.flush()
+    started.send_signal(signal.SIGINT)
+    printed, said = started.communicate(timeout=60)
+    assert (started.returncode, printed, said.strip()) == (130, b"", b"gnomon: interrupted")
 
 
 def test_a_request_nested_without_end_is_one_clear_line(tmp_path: Path) -> None:
