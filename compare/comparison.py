@@ -58,7 +58,9 @@ def _score(
 ) -> list[ScoredPair | DeadLetterError]:
     """Score the batch as one, and pair by pair only if something in it crashes."""
     try:
-        return list(score_pairs(pairs, encoder, settings.compare))
+        return list(
+            score_pairs(pairs, encoder, settings.compare, lambda pair: expected_of(pair, settings.routes))
+        )
     except GnomonError:
         raise
     except Exception as error:
@@ -81,6 +83,8 @@ def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comp
             noise=scored.noise,
             candidate_noise=scored.candidate_noise,
             tags=tags,
+            differing_paths=scored.differing_paths,
+            is_structure_enforced=None if expected.kind is None else expected.is_enforced,
         )
     except Exception as error:
         return _failed(pair, error)

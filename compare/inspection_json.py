@@ -8,6 +8,7 @@ import msgspec
 
 from compare.inspection import Inspection
 from compare.result import Comparison, Finding
+from compare.severity import severity
 from ingest.observation import FailureKind, Observation
 
 
@@ -53,9 +54,11 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "is_regression": comparison.verdict.is_regression,
         "reasons": list(comparison.verdict.reasons),
         "probable_cause": comparison.verdict.probable_cause,
+        "severity": severity(comparison.scores, comparison.verdict),
         "scores": scores,
         "unscored": comparison.scores.unscored,
         "findings": [finding_json(finding) for finding in comparison.findings],
+        "differing_paths": list(comparison.differing_paths),
         "first_divergence": None
         if divergence is None
         else {

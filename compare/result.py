@@ -132,3 +132,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     candidate_noise: Scores | None = None
     tags: tuple[str, ...] = ()
     """What is known of the request itself, such as `history_faulty`."""
+    differing_paths: tuple[str, ...] = ()
+    """JSON paths on which the answers differ, and those of their tool calls."""
+    is_structure_enforced: bool | None = None
+    """Whether the server was asked to constrain the JSON; None where none is asked for."""

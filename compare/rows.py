@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from compare.outcomes import Batch, ComparedPair, DeliveredRange, OtherOutcome
 from compare.result import Scores, Side
 from compare.row_values import float32, float64, maybe_text, microseconds, text, texts, uint32
+from compare.severity import severity
 from compare.side_rows import (
     Row,
     findings_row,
@@ -52,6 +53,10 @@ SCORE_COLUMNS = (
     "candidate_is_valid_json",
     "reference_is_schema_valid",
     "candidate_is_schema_valid",
+    "tool_name_agreement",
+    "tool_arguments_agreement",
+    "reference_values_in_prompt",
+    "candidate_values_in_prompt",
     "reference_total_ms",
     "candidate_total_ms",
     "reference_first_token_ms",
@@ -60,6 +65,8 @@ SCORE_COLUMNS = (
     "candidate_tokens_per_s",
     "latency_ratio",
 )
+MAX_PATHS = 50
+MAX_PATH_CHARACTERS = 200
 _FORCED_SCORES = tuple(name for name in SCORE_COLUMNS if "_forced_" in name)
 _FLOAT64_SCORES = frozenset({"perplexity_forced_ratio", "length_ratio", "latency_ratio"})
 
@@ -131,6 +138,7 @@ def pair_row(compared: ComparedPair) -> Row:
         "is_regression": verdict.is_regression,
         "reasons": texts(verdict.reasons),
         "probable_cause": text(verdict.probable_cause),
+        "severity": float32(severity(comparison.scores, verdict)),
         "candidate_only_families": [family.value for family in verdict.candidate_only],
         "reference_only_families": [family.value for family in verdict.reference_only],
         "candidate_fault_families": faults["candidate"],
@@ -144,6 +152,8 @@ def pair_row(compared: ComparedPair) -> Row:
         "divergence_candidate_gap_nats": float32(divergence.candidate_gap_nats) if divergence else None,
         "is_near_tie": divergence.is_near_tie if divergence else None,
         **_score_columns(comparison.scores),
+        "is_structure_enforced": comparison.is_structure_enforced,
+        "differing_paths": _some_paths(comparison.differing_paths),
         "tags": texts(comparison.tags),
         "reference_tokens": uint32(pair.reference.completion_tokens),
         "candidate_tokens": uint32(pair.candidate.completion_tokens),
@@ -250,6 +260,12 @@ def _score_columns(scores: Scores) -> Row:
         if value is not None and columns[name] is None:
             unscored[name] = "out_of_range"
     return {**columns, "unscored": unscored}
+
+
+def _some_paths(paths: tuple[str, ...]) -> list[str]:
+    """Return the first paths, each cut, and how many more there are: keys of JSON may be of any length."""
+    kept = [text(path[:MAX_PATH_CHARACTERS]) for path in paths[:MAX_PATHS]]
+    return [*kept, f"and {len(paths) - MAX_PATHS} more"] if len(paths) > MAX_PATHS else kept
 
 
 def _fault_families(compared: ComparedPair, side: str) -> list[str]:

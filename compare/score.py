@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from compare.metrics.answer_entropy import answer_positions, score_answer_entropy
 from compare.metrics.embedding import CosineResult, TextEncoder
 from compare.metrics.forced import score_forced
+from compare.metrics.grounding import score_grounding
 from compare.metrics.latency import score_latency
 from compare.metrics.prefix import score_prefix
 from compare.metrics.sides import Sides, candidate_noise_of, noise_of, sides_of
 from compare.metrics.spec import METRICS
 from compare.metrics.structure import score_structure
 from compare.metrics.text import answer_text, score_text
+from compare.metrics.tool_calls import score_tool_calls
 from compare.result import Divergence, PositionScore, Scores
 from ingest.pair import ResponsePair
 from ingest.settings import CompareSettings
+from ingest.structure import ExpectedStructure, expects_json
 
 _NAMES = tuple(spec.name for spec in METRICS)
 
@@ -26,7 +29,8 @@ class ScoredPair:
     """The scores of one pair and what is shown beside them.
 
     `noise` and `candidate_noise` are the same scores of an endpoint against its own second answer.
-    `differing_paths` are the JSON paths on which the two answers differ, where JSON was asked for.
+    `differing_paths` are the JSON paths on which the two answers differ, where JSON was asked for, and those
+    of their tool calls.
     """
 
     scores: Scores
@@ -47,20 +51,28 @@ class _Work:
 
 
 def score_pairs(
-    pairs: Sequence[ResponsePair], encoder: TextEncoder | None, settings: CompareSettings
+    pairs: Sequence[ResponsePair],
+    encoder: TextEncoder | None,
+    settings: CompareSettings,
+    expected_of: Callable[[ResponsePair], ExpectedStructure] | None = None,
 ) -> list[ScoredPair]:
     """Score pairs, in order. Every name of METRICS ends up either scored or unscored with a reason.
 
     The encoder sees all texts of the batch at once; None leaves the cosines unscored. CPU-bound: call
-    it from a worker thread. Raises SettingsError if the encoder's model cannot be loaded.
+    it from a worker thread. `expected_of` says what structure a pair's answers should have, where the
+    request alone does not. Raises SettingsError if the encoder's model cannot be loaded.
     """
     results: list[ScoredPair] = []
     works: list[_Work] = []
     for pair in pairs:
-        work = _work(sides_of(pair))
+        expected = expected_of(pair) if expected_of else expects_json(pair.mirrored.body)
+        work = _work(sides_of(pair, expected))
         result = _score(work, settings)
         works.append(work)
-        for sides, is_candidate in ((noise_of(pair), False), (candidate_noise_of(pair), True)):
+        for sides, is_candidate in (
+            (noise_of(pair, expected), False),
+            (candidate_noise_of(pair, expected), True),
+        ):
             if sides is not None:
                 work = _work(sides)
                 noise = _score(work, settings).scores
@@ -88,7 +100,9 @@ def _score(work: _Work, settings: CompareSettings) -> ScoredPair:
     score_answer_entropy(sides, positions, scores)
     score_forced(sides, scores)
     score_text(sides, work.texts, scores)
-    paths = score_structure(sides, scores)
+    structure = score_structure(sides, scores)
+    score_grounding(sides, structure.readings, scores)
+    paths = structure.differing + score_tool_calls(sides, scores)
     score_latency(sides, scores)
     return ScoredPair(scores, prefix.divergence, prefix.positions, differing_paths=paths)
 

@@ -154,10 +154,10 @@ def choices(
 
 
 def pairs(store: Store, wanted: PairFilter, limit: int = 200) -> pd.DataFrame:
-    """Pairs that pass the filter: regressions first, then by forced and by prefix KL, at most `limit`."""
+    """Pairs that pass the filter, regressions first, then by severity, at most `limit`."""
     return frame(
         store,
-        "SELECT request_id, route, verdict, candidate_only_families AS candidate_only, "
+        "SELECT request_id, route, verdict, severity, candidate_only_families AS candidate_only, "
         "reference_only_families AS reference_only, kl_forced_mean_nats, kl_prefix_mean_nats, "
         "edit_similarity, cosine_similarity, divergence_position, reference_total_ms, "
         "candidate_total_ms, mirrored_at, topic_id, `partition`, `offset` FROM pairs_v1 "
@@ -167,8 +167,7 @@ def pairs(store: Store, wanted: PairFilter, limit: int = 200) -> pd.DataFrame:
         "AND (empty({families:Array(String)}) OR hasAny({families:Array(String)}, "
         "arrayConcat(candidate_fault_families, reference_fault_families))) "
         "AND ({request_id:String} = '' OR position(request_id, {request_id:String}) > 0) "
-        "ORDER BY is_regression DESC, kl_forced_mean_nats DESC NULLS LAST, "
-        "kl_prefix_mean_nats DESC NULLS LAST, `offset` LIMIT {limit:UInt32}",
+        "ORDER BY is_regression DESC, severity DESC NULLS LAST, `offset` LIMIT {limit:UInt32}",
         {
             "experiment": wanted.experiment,
             "candidate": wanted.candidate,

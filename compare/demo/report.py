@@ -216,8 +216,7 @@ WITH
         SELECT *
         FROM pairs_v1
         WHERE experiment = {{experiment:String}} AND is_regression
-        ORDER BY
-            length(candidate_only_families) DESC, ifNull(cosine_similarity, edit_similarity) ASC, request_id
+        ORDER BY severity DESC NULLS LAST, request_id
         LIMIT {WORST_PAIRS}
     ),
     evidence AS
@@ -253,7 +252,7 @@ LEFT JOIN
     FROM observations_v1
     WHERE experiment = {{experiment:String}} AND role = 'candidate'
 ) AS observations USING (topic_id, `partition`, `offset`)
-ORDER BY length(families) DESC, ifNull(cosine_similarity, worst.edit_similarity) ASC, request_id
+ORDER BY worst.severity DESC NULLS LAST, request_id
 SETTINGS join_use_nulls = 0
 """
 

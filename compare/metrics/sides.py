@@ -16,6 +16,7 @@ from compare.metrics.distribution import Floats
 from ingest.observation import Observation
 from ingest.pair import Forced, Mode, ResponsePair
 from ingest.replay_body import is_constrained
+from ingest.structure import ExpectedStructure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class Sides:
     prompt_differs: bool = False
     forced: Forced | None = None
     is_noise: bool = False
+    expected: ExpectedStructure | None = None
+    """What structure the answers should have, where more is known than the request says."""
 
     @property
     def have_answers(self) -> bool:
@@ -40,8 +43,8 @@ class Sides:
         return self.reference.has_answer and self.candidate.has_answer
 
 
-def sides_of(pair: ResponsePair) -> Sides:
-    """Return the candidate against the reference."""
+def sides_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> Sides:
+    """Return the candidate against the reference; `expected` where the request alone does not say it."""
     return Sides(
         reference=pair.reference,
         candidate=pair.candidate,
@@ -52,17 +55,18 @@ def sides_of(pair: ResponsePair) -> Sides:
         vocabulary_size=pair.vocabulary_size,
         prompt_differs=pair.prompt_differs,
         forced=pair.forced,
+        expected=expected,
     )
 
 
-def noise_of(pair: ResponsePair) -> Sides | None:
+def noise_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> Sides | None:
     """Return the reference's second answer against its first, None where it was asked once."""
-    return _noise(pair, pair.reference, pair.reference_again, pair.reference_body)
+    return _noise(pair, pair.reference, pair.reference_again, pair.reference_body, expected)
 
 
-def candidate_noise_of(pair: ResponsePair) -> Sides | None:
+def candidate_noise_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> Sides | None:
     """Return the candidate's second answer against its first, None where it was asked once."""
-    return _noise(pair, pair.candidate, pair.candidate_again, pair.candidate_body)
+    return _noise(pair, pair.candidate, pair.candidate_again, pair.candidate_body, expected)
 
 
 def token_reason(observation: Observation, body: dict[str, Any], mode: Mode) -> str | None:
@@ -93,7 +97,11 @@ def scored_only(values: Floats, reasons: Sequence[str | None]) -> Floats:
 
 
 def _noise(
-    pair: ResponsePair, first: Observation, again: Observation | None, body: dict[str, Any]
+    pair: ResponsePair,
+    first: Observation,
+    again: Observation | None,
+    body: dict[str, Any],
+    expected: ExpectedStructure | None,
 ) -> Sides | None:
     if again is None:
         return None
@@ -106,4 +114,5 @@ def _noise(
         mode=pair.plan.mode,
         vocabulary_size=pair.vocabulary_size,
         is_noise=True,
+        expected=expected,
     )

@@ -30,6 +30,13 @@ class JsonReading(NamedTuple):
     value: Any = None
 
 
+class StructureReading(NamedTuple):
+    """The two answers as JSON, None where none is asked for or there is no text; the paths that differ."""
+
+    readings: tuple[JsonReading | None, JsonReading | None]
+    differing: tuple[str, ...] = ()
+
+
 class FieldAgreement(NamedTuple):
     """Share of leaves that agree, and the JSON paths of those that do not, sorted."""
 
@@ -37,13 +44,13 @@ class FieldAgreement(NamedTuple):
     differing: tuple[str, ...]
 
 
-def score_structure(sides: Sides, scores: Scores) -> tuple[str, ...]:
-    """Put the structure scores and return the JSON paths where the two values differ.
+def score_structure(sides: Sides, scores: Scores) -> StructureReading:
+    """Put the structure scores and return what was read, with the JSON paths where the two values differ.
 
     `field_agreement` is conditional on the reference being JSON. A candidate that is none agrees in
     no field: a reader's parser gets nothing from it.
     """
-    expected = expects_json(sides.request)
+    expected = sides.expected or expects_json(sides.request)
     readings: list[JsonReading | None] = []
     for name, observation in (("reference", sides.reference), ("candidate", sides.candidate)):
         reading, reason = _reading(observation, expected)
@@ -56,6 +63,7 @@ def score_structure(sides: Sides, scores: Scores) -> tuple[str, ...]:
         scores.put(valid, float(reading.is_valid))
         _put_schema(schema_valid, reading, expected, scores)
     reference, candidate = readings
+    differing: tuple[str, ...] = ()
     if reference is None or candidate is None:
         failed = "reference_is_valid_json" if reference is None else "candidate_is_valid_json"
         scores.skip("field_agreement", scores.unscored[failed])
@@ -63,12 +71,12 @@ def score_structure(sides: Sides, scores: Scores) -> tuple[str, ...]:
         scores.skip("field_agreement", "reference_not_json")
     elif not candidate.is_valid:
         scores.put("field_agreement", 0.0)
-        return ("$",)
+        differing = ("$",)
     else:
         agreement = field_agreement(reference.value, candidate.value)
         scores.put("field_agreement", agreement.share)
-        return agreement.differing
-    return ()
+        differing = agreement.differing
+    return StructureReading((reference, candidate), differing)
 
 
 def read_json(text: str) -> JsonReading:
@@ -119,6 +127,11 @@ def field_agreement(a: Any, b: Any) -> FieldAgreement:
     paths = left.keys() | right.keys()
     differing = sorted(path for path in paths if left.get(path, _ABSENT) != right.get(path, _ABSENT))
     return FieldAgreement(1.0 - len(differing) / len(paths), tuple(differing))
+
+
+def leaf_values(value: Any) -> list[Any]:
+    """Return the texts, numbers, booleans and nulls of a JSON value."""
+    return [leaf[1] for leaf in _leaves(value).values() if len(leaf) > 1]
 
 
 def same_tool_calls(a: tuple[ToolCall, ...], b: tuple[ToolCall, ...]) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -53,10 +54,12 @@ def test_a_batch_comes_back_in_order() -> None:
 
 
 def test_a_crash_on_one_pair_loses_only_that_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(pairs: Sequence[ResponsePair], encoder: None, settings: CompareSettings) -> list[ScoredPair]:
+    def crash(
+        pairs: Sequence[ResponsePair], encoder: None, settings: CompareSettings, *rest: Any
+    ) -> list[ScoredPair]:
         if any(pair.mirrored.request_id == "bad" for pair in pairs):
             raise ZeroDivisionError("division by zero")
-        return score_pairs(pairs, encoder, settings)
+        return score_pairs(pairs, encoder, settings, *rest)
 
     monkeypatch.setattr(comparison, "score_pairs", crash)
     good = _pair(_A, _A)

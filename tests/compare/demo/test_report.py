@@ -128,7 +128,7 @@ def test_scores_are_means_and_percentiles_of_what_was_measured(report: DemoRepor
 
 
 def test_the_worst_come_first_with_evidence(report: DemoReport) -> None:
-    # Two families first, then the less similar.
+    # By severity: two families, then the lower similarity.
     assert [pair.request_id for pair in report.worst] == ["r-2", "r-1", "r-3"]
     first = report.worst[0]
     assert (first.divergence_position, first.reference_token, first.candidate_token) == (1, "a", "b")

@@ -33,8 +33,8 @@ def asked(schema: Any) -> dict[str, Any]:
 
 def scored(a: str, b: str, request: dict[str, Any]) -> tuple[Scores, tuple[str, ...]]:
     scores = Scores()
-    paths = score_structure(sides(Observation(text=a), Observation(text=b), request=request), scores)
-    return scores, paths
+    read = score_structure(sides(Observation(text=a), Observation(text=b), request=request), scores)
+    return scores, read.differing
 
 
 def test_valid_and_equal() -> None:
