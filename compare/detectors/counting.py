@@ -17,6 +17,7 @@ _DIGITS = re.compile(r"[0-9]+")
 _SPACES = re.compile(r"[ \t]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _NO_PROSE = frozenset('|"{}=<>')
+_RECORD = re.compile(r"\d[:/\-]\d|[^\s,;@][,;@][^\s,;@]|\t")
 _MARKS = re.compile(r'["\\]|[\[{(]|[\]})]')
 _LINE_END = re.compile(r"\n+|(?<=[.!?\u3002\uff01\uff1f])\s+")
 _MIN_LINE = 8
@@ -79,7 +80,9 @@ def _masked_loop(subject: Subject, part: Part, settings: DetectorSettings) -> Fi
 
 
 def _is_prose(unit: str) -> bool:
-    return len(_LETTER.findall(unit)) >= len(unit) / 2 and not any(mark in _NO_PROSE for mark in unit)
+    if any(mark in _NO_PROSE for mark in unit) or _RECORD.search(unit):
+        return False
+    return len(_LETTER.findall(unit)) >= len(unit) / 2
 
 
 def _nests(unit: str) -> bool:

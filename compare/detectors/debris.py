@@ -15,6 +15,7 @@ from ingest.settings import DetectorSettings
 
 _MOST = 256
 _MIN_PIECES = 24
+_MIN_SHAPES = 8
 _WORD = re.compile(r"(?<!\w)(?=[^\W\d_]{3,}(?!\w))[^\W\d_]*?[aeiouyAEIOUY]")
 _PLAIN = re.compile(r"[-+(\[$\u20ac\u00a3]*\d+(?:[.,:/]\d+)*[%)\].,:;]*|[^\W\d_]{1,2}[.,:;!?)]?")
 _RUN = re.compile(r"[^\W\d_]+|\d+|([^\w\s])\1+")
@@ -48,7 +49,9 @@ def detect_debris(subject: Subject, settings: DetectorSettings) -> Finding | Non
     odd = [piece for piece in pieces if not _PLAIN.fullmatch(piece)]
     share = len(odd) / len(pieces)
     shapes = {_RUN.sub(_shape, piece) for piece in odd}
-    if share < settings.debris_share or len(shapes) < settings.debris_shapes_share * len(odd):
+    # The other side's prose is proof enough that no notation was wanted.
+    least = _MIN_SHAPES if subject.other_answer is not None else settings.debris_shapes_share * len(odd)
+    if share < settings.debris_share or len(shapes) < max(least, _MIN_SHAPES):
         return None
     if _is_asked(subject):
         return None

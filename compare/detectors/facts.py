@@ -71,6 +71,11 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(text[:_MAX_WORDS_TEXT].lower())
 
 
+def named_in(text: str) -> frozenset[str]:
+    """Scripts of the languages that a text names."""
+    return frozenset(name for name, names in _NAMES_SCRIPT.items() if names.search(text))
+
+
 class Part(NamedTuple):
     """One stretch of generated text. `place` names it for a person: `text`, `reasoning`, ..."""
 
@@ -122,7 +127,7 @@ class RequestFacts:
     @cached_property
     def named_scripts(self) -> frozenset[str]:
         """Scripts of the languages that the prompt names."""
-        return frozenset(name for name, names in _NAMES_SCRIPT.items() if names.search(self.prompt))
+        return named_in(self.prompt)
 
     @cached_property
     def talks_of_tokens(self) -> bool:

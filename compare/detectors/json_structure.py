@@ -21,7 +21,9 @@ from ingest.settings import DetectorSettings
 _BEGINS_JSON = re.compile(r"\s*(?:```(?:json)?\s*)?(?:\{\s*[\"'}\u201c\w]|\[\s*[\[{\"\d])")
 _PLAINLY_JSON = re.compile(r"\s*(?:\{\s*\"[^\"\n]*\"\s*:|\[\s*[\[{])")
 _WANTS_JSON = re.compile(
-    r"\bjson\b(?! web token| schema validat)(?!\s*(?:parser|library|vs|versus|or\b|and\b))", re.IGNORECASE
+    r"\b(?:nd-?|ld)?json(?:l|[- ]lines)?\b(?! web token| schema validat)"
+    r"(?!\s*(?:parser|library|vs|versus|or\b|and\b))",
+    re.IGNORECASE,
 )
 _WANTS_ONLY = re.compile(
     r"\b(?:only|just|nothing else|no (?:other |extra )?(?:text|prose|markdown|fences?|commentary|explanation)"

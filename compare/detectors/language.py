@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compare.detectors.facts import words_of
+from compare.detectors.facts import named_in, words_of
 from compare.detectors.languages import FUNCTION_WORDS, language_of
 from compare.detectors.scripts import group_of, letters_by_script
 from compare.detectors.subject import Subject, shorten
@@ -18,11 +18,14 @@ from ingest.settings import DetectorSettings
 _BRACKETED = re.compile(
     r"\([^()]{1,80}\)|\uff08[^\uff08\uff09]{1,80}\uff09|\"[^\"\n]{1,80}\"|\u201c[^\u201c\u201d\n]{1,80}\u201d"
     r"|'[^'\n]{1,40}'|`[^`\n]{1,80}`|\u00ab[^\u00ab\u00bb\n]{1,80}\u00bb|\u300c[^\u300c\u300d\n]{1,80}\u300d"
+    r"|\u300a[^\u300a\u300b\n]{1,80}\u300b|\u300e[^\u300e\u300f\n]{1,80}\u300f|\u3010[^\u3010\u3011\n]{1,80}\u3011"
+    r"|\u201e[^\u201e\u201c\u201d\n]{1,80}[\u201c\u201d]"
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MAX_PROMPT_SHARE = 0.02
 _OWN_WORDS_MIN = 4
 _HEAD = 2000
+_BETWEEN = " \n\u200e\u200f\u2068\u2069"
 _FOREIGN = re.compile(r"[\u0370-\u1dff\u3041-\ud7af]+")
 _LATIN_RUN = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
 
@@ -44,19 +47,17 @@ def _script_switch(subject: Subject, settings: DetectorSettings) -> Finding | No
     text = subject.observation.text
     if text.isascii():
         return None
-    known = dict(subject.request.letters)
+    sources = [subject.request.letters]
     if subject.other_answer is not None:
-        for script, count in subject.other_answer.letters.items():
-            known[script] = known.get(script, 0) + count
+        sources.append(subject.other_answer.letters)
+    known = frozenset().union(*sources)
     if not known:
         return None
-    total = sum(known.values())
     counts = subject.answer.letters
     mixture = {name for name in counts if name not in known} | {"LATIN"}
     for script, count in counts.items():
         group = group_of(script)
-        used = sum(known.get(name, 0) for name in group)
-        if script in ("LATIN", "GREEK") or used > _MAX_PROMPT_SHARE * total:
+        if script in ("LATIN", "GREEK") or any(_uses(letters, group) for letters in sources):
             continue
         if group & subject.request.named_scripts:
             continue
@@ -73,7 +74,8 @@ def _script_switch(subject: Subject, settings: DetectorSettings) -> Finding | No
         # One letter written into a word is a slip, whatever the other side says.
         slipped = _glued(text, bare) or (bare if subject.other_answer is not None else [])
         least = settings.language_slip_letters if slipped is bare else 1
-        if used == 0 and sum(map(len, slipped)) >= least:
+        is_new = not group & known and (slipped is not bare or script not in named_in(text))
+        if is_new and sum(map(len, slipped)) >= least:
             return _finding(
                 subject,
                 "script_slip",
@@ -84,14 +86,20 @@ def _script_switch(subject: Subject, settings: DetectorSettings) -> Finding | No
     return None
 
 
+def _uses(letters: dict[str, int], group: frozenset[str]) -> bool:
+    """Whether more than a stray letter or two of a text are of these scripts."""
+    return sum(letters.get(name, 0) for name in group) > _MAX_PROMPT_SHARE * sum(letters.values())
+
+
 def _bare(text: str, script: str) -> list[str]:
     """Runs of `script` outside code, brackets and quotes, and not explained in brackets right after."""
     plain = _BRACKETED.sub(lambda match: "(" + " " * (len(match.group()) - 2) + ")", _CODE.sub(" ", text))
     runs = []
     for match in _FOREIGN.finditer(plain):
-        if plain[match.end() :].lstrip()[:1] in ("(", "\uff08") or script not in letters_by_script(
-            match.group()
-        ):
+        if plain[match.end() : match.end() + 8].lstrip(_BETWEEN)[:1] in (
+            "(",
+            "\uff08",
+        ) or script not in letters_by_script(match.group()):
             continue
         runs.append(match.group())
     return runs

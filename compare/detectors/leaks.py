@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import pairwise
 from operator import itemgetter
 
 from compare.detectors.facts import TALKS_OF_TOKENS, Part
@@ -22,6 +23,10 @@ RESERVED = re.compile(
 )
 """Tokens that a tokenizer keeps for itself and no answer should show."""
 _SAYS_TOKEN = re.compile(r"\btokens?\b", re.IGNORECASE)
+_NAMES_MODEL = re.compile(
+    r"\b(?:bert|roberta|mistral|mixtral|llama|qwen|gemma|deepseek|chatglm|phi-?\d|gpt-?\d|hermes|harmony|t5|cloze)\b",
+    re.IGNORECASE,
+)
 _HTML = {"s": re.compile(r"<s[ >]"), "mask": re.compile(r"<mask[ >]")}
 _PIECE_MARK = re.compile(
     r"(?<=[^\W\d_])\u2581|\u2581(?=[^\W\d_])"  # sentencepiece
@@ -90,17 +95,19 @@ def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
     hits = [match for match in RESERVED.finditer(text) if match.group() not in subject.prompt]
     if not hits:
         return []
-    if part.place == "text":
+    hits = [match for match in hits if not _is_html(text, match.group())]
+    if part.place in ("text", "reasoning"):
         spans = _code_spans(text)
+        said = subject.observation.text if part.place == "reasoning" else ""
         hits = [
             match
             for match in hits
             if not _is_within(spans, match.start())
             and not _is_quoted(text, match)
-            and not _is_html(text, match.group())
+            and f"`{match.group()}`" not in said
         ]
         is_each_once = bool(hits) and len({match.group() for match in hits}) == len(hits)
-        if is_each_once and (subject.request.talks_of_tokens or _explains(text, hits)):
+        if is_each_once and (subject.request.talks_of_tokens or _explains(subject, text, hits)):
             return []
     return hits
 
@@ -109,10 +116,15 @@ def _talks_of_tokens(subject: Subject, text: str) -> bool:
     return subject.request.talks_of_tokens or TALKS_OF_TOKENS.search(text) is not None
 
 
-def _explains(text: str, hits: list[re.Match[str]]) -> bool:
-    """Whether the answer speaks of tokens and goes on behind the last one: a leaked end mark is the end."""
-    is_inside = text[: hits[0].start()].strip() != "" and text[hits[-1].end() :].strip(" .\n") != ""
-    return is_inside and _SAYS_TOKEN.search(text) is not None
+def _explains(subject: Subject, text: str, hits: list[re.Match[str]]) -> bool:
+    """Whether tokens or templates are the matter, and something is said before, between and behind these.
+
+    An end mark that leaked is the end of the answer, or the start of another turn follows it.
+    """
+    gaps = [text[left.end() : right.start()] for left, right in pairwise(hits) if right.group()[:3] != "<0x"]
+    if not all(map(str.strip, (text[: hits[0].start()], *gaps, text[hits[-1].end() :]))):
+        return False
+    return _SAYS_TOKEN.search(text) is not None or _NAMES_MODEL.search(subject.prompt) is not None
 
 
 def _reserved(subject: Subject, part: Part) -> Iterable[Finding]:

@@ -24,6 +24,11 @@ _MOJIBAKE = re.compile(
     "|\u00c2[\u00a0-\u00bf](?=\\S)|\u00f0\u0178[\u0080-\u02ff\u2018-\u2122]|[\u00d0\u00d1][\u0080-\u00bf][\u00d0\u00d1]"
     "|[\u00e3-\u00e9][\u0080-\u00bf\u0152-\u0178\u2018-\u2122][\u0080-\u00bf\u0152-\u0178\u2018-\u2122]"
 )
+_SAYS_ENCODING = re.compile(
+    r"utf-?8|latin-?1|windows-?125|\bcp-?125|iso-?8859|mojibake|\bencod|\bdecod|\bcodec|charset|garbled"
+    r"|code ?page",
+    re.IGNORECASE,
+)
 _SAYS_UTF8 = re.compile(
     r"utf-?8|invalid (?:start|continuation) byte|codec can't (?:de|en)code|surrogate"
     r"|unicode(?:decode|encode)error|output that does not match the expected format"
@@ -86,6 +91,8 @@ def _mojibake(subject: Subject, part: Part) -> Iterable[Finding]:
         return
     if subject.other is not None and match.group() in subject.other.text:
         return
+    if _SAYS_ENCODING.search(part.text):
+        return  # it is what the answer is about
     yield subject.finding(
         Family.UTF8,
         "mojibake",

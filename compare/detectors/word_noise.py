@@ -135,7 +135,7 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
         mark in text for mark in ("{", "```", "://", "=", "|")
     ):
         return None  # code and data have words of their own
-    if _are_rows(text) or subject.answer.main_script not in _TOLD_SCRIPTS:
+    if _are_rows(text) or _has_other_script(subject):
         return None  # nor are the others' words told by their shape
     if len(_HINT.findall(text)) < settings.odd_words_min:
         return None
@@ -154,9 +154,17 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
     return _finding(subject, "odd_words", said, share, settings.odd_words_share)
 
 
+def _has_other_script(subject: Subject) -> bool:
+    """Whether request and answer share a script whose words are not told by their shape, mixed with Latin."""
+    own = frozenset(subject.answer.letters) - _TOLD_SCRIPTS
+    return bool(own & frozenset(subject.request.letters)) or subject.answer.main_script not in _TOLD_SCRIPTS
+
+
 def _are_rows(text: str) -> bool:
     """Whether each line has the same number of commas, semicolons or tabs: then they are its columns."""
     lines = [line for line in text.split("\n", _MOST_ROWS)[:_MOST_ROWS] if line.strip()]
+    if len(lines) > 2:
+        lines.pop()  # a limit may have cut it
     if len(lines) < 2:
         return False
     return any(0 < lines[0].count(mark) == min(counts) == max(counts) for mark, counts in _counts(lines))
