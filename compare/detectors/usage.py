@@ -9,14 +9,25 @@ from compare.detectors.subject import Subject
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
-_ABORTED = ("abort", "aborted", "error", "cancelled", "canceled", "failed", "incomplete")
+_ABORTED = (
+    "abort",
+    "aborted",
+    "error",
+    "cancelled",
+    "canceled",
+    "failed",
+    "incomplete",
+    "timeout",  # TensorRT-LLM
+    "connection_closed",  # Ollama
+)
+_STOPPED_LOOP = "repetition"  # vLLM, where the request has `repetition_detection`
 _FILTERED = ("content_filter", "safety", "recitation")
 _REPEATED = re.compile(r"(.)\1{3,}|\s{2,}", re.DOTALL)
 _LIMIT_SLACK = 8  # speculative decoding may overshoot by a draft
 
 
 def detect_usage(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    """Yield `aborted`, `filtered`, `limit_ignored` and `prompt_cut`."""
+    """Yield `aborted`, `filtered`, `limit_ignored`, `prompt_cut` and `repetition/stopped_loop`."""
     observation = subject.observation
     reason = (observation.finish_reason or "").lower()
     if reason in _ABORTED or reason in _FILTERED:
@@ -26,6 +37,10 @@ def detect_usage(subject: Subject, settings: DetectorSettings) -> Iterable[Findi
             "aborted" if is_aborted else "filtered",
             f"the server ended the answer with {observation.finish_reason!r}",
             is_fault=is_aborted,
+        )
+    if reason == _STOPPED_LOOP:
+        yield subject.finding(
+            Family.REPETITION, "stopped_loop", "the server ended the answer because it repeats itself"
         )
     limit, used = subject.token_limit, observation.completion_tokens
     if limit is not None and used is not None and used > limit + max(_LIMIT_SLACK, limit // 10):

@@ -136,6 +136,8 @@ def test_what_only_looks_like_a_call(one: Subject) -> None:
     ("one", "code", "is_fault"),
     [
         (subject("It", finish="abort"), "aborted", True),
+        (subject("It", finish="timeout"), "aborted", True),
+        (subject("It", finish="connection_closed"), "aborted", True),
         (subject("It", finish="content_filter"), "filtered", False),
         (subject("It is.", completion_tokens=80, body={"max_tokens": 16}), "limit_ignored", False),
         (

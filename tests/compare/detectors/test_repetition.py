@@ -132,3 +132,9 @@ def test_counting_lines_are_a_loop_only_if_they_never_end() -> None:
     assert "repetition" not in families(subject(text, finish="stop"))
     records = "".join(f'{{"case_id": {i}, "name": "a case of many", "ok": true}}, ' for i in range(1, 30))
     assert "repetition" not in families(subject("[" + records, finish="length"))
+
+
+def test_a_loop_that_the_server_stopped() -> None:
+    finding = found(subject("It goes", finish="repetition"))[("repetition", "stopped_loop")]
+    assert finding.is_fault
+    assert "repetition" not in families(subject("It goes"))
