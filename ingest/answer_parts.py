@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
+from ingest.gathered import GatheredTokens
 from ingest.http_errors import words_of
-from ingest.logprob_trust import trusted
-from ingest.logprobs import read_entry, read_tokens
-from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observation
-from ingest.tokens import Token, Tokens
+from ingest.observation import Failure, FailureKind, Observation
+from ingest.tokens import Token
 from ingest.tolerant_json import clean_text
 from ingest.tool_calls import ToolCalls
-from ingest.wire import AnyChoice, AnyChunk, AnyLogprobs, Entry, Message, ToolDelta, Usage
+from ingest.wire import AnyChoice, AnyChunk, Entry, Message, ToolDelta, Usage
 
 
 class Assembler:
@@ -36,16 +35,13 @@ class Assembler:
         self.has_content = False
         self.asked = asked
         self.calls = ToolCalls(self.notes)
-        self.tokens: list[Token] = []
+        self.tokens = GatheredTokens(asked=asked, notes=self.notes)
         self.model: str | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._usage = Usage()
         self._index: int | None = None
         self._has_deltas = False
-        self._given = 0
-        """How many tokens with logprobs came, kept or not."""
-        self._resends = False
 
     def note(self, code: str) -> None:
         """Record a code once."""
@@ -54,7 +50,7 @@ class Assembler:
     @property
     def room(self) -> int:
         """How many more tokens are kept with their logprobs."""
-        return MAX_LOGPROB_TOKENS - len(self.tokens)
+        return self.tokens.room
 
     def add_text(self, text: str | None) -> None:
         """Add a piece of the answer."""
@@ -69,7 +65,8 @@ class Assembler:
 
     def restart(self) -> None:
         """Forget text, reasoning, calls and tokens: the whole answer comes once more."""
-        self._text, self._reasoning, self.tokens = [], [], []
+        self._text, self._reasoning = [], []
+        self.tokens.restart()
         self.calls = ToolCalls(self.notes)
 
     def add_reasoning(self, text: str | None) -> None:
@@ -87,21 +84,15 @@ class Assembler:
 
     def add_token(self, token: Token) -> None:
         """Keep a token if there is room."""
-        if self.room > 0:
-            self.tokens.append(token)
-        else:
-            self.note("logprobs_truncated")
+        self.tokens.add([token])
 
     def read_entry(self, entry: Entry | msgspec.Raw) -> Token:
         """Read one token in the chat shape."""
-        return read_entry(entry, asked=self.asked, notes=self.notes)
+        return self.tokens.read_entry(entry)
 
     def add_entries(self, entries: Sequence[Entry | msgspec.Raw]) -> None:
         """Keep tokens in the chat shape, decoded or not."""
-        room = max(self.room, 0)
-        self.tokens.extend(self.read_entry(entry) for entry in entries[:room])
-        if len(entries) > room:
-            self.note("logprobs_truncated")
+        self.tokens.add_entries(entries)
 
     def add_message(self, message: Message, *, is_whole: bool) -> None:
         """Take a message, or the delta of one."""
@@ -153,14 +144,14 @@ class Assembler:
         text = self._clean(self._text)
         reasoning = self._clean(self._reasoning)
         calls = self.calls.calls()
-        tokens = trusted(self.tokens, text, reasoning, self.asked, self.notes)
+        tokens = self.tokens.finish(text, reasoning)
         model = None if self.model is None else clean_text(self.model, self.notes)
         reason = None if self.finish_reason is None else clean_text(self.finish_reason, self.notes)
         return Observation(
             text=text,
             reasoning=reasoning,
             tool_calls=calls,
-            tokens=Tokens(tokens),
+            tokens=tokens,
             finish_reason=reason,
             prompt_tokens=self._usage.prompt_tokens,
             completion_tokens=self._usage.completion_tokens,
@@ -192,7 +183,8 @@ class Assembler:
                 self.add_message(choice.message, is_whole=True)
         if choice.logprobs is not None:
             piece = choice.text if choice.delta is None else choice.delta.content
-            self._add_logprobs(choice.logprobs, choice.token_ids, piece if isinstance(piece, str) else None)
+            piece = piece if isinstance(piece, str) else None
+            self.tokens.add_logprobs(choice.logprobs, choice.token_ids, piece)
 
     def _add_parts(self, parts: list[Any]) -> None:
         for part in parts:
@@ -208,36 +200,3 @@ class Assembler:
                 elif isinstance(thinking, list):  # Mistral: a list of text parts
                     texts = [item.get("text") for item in thinking if isinstance(item, dict)]
                     self.add_reasoning("".join(text for text in texts if isinstance(text, str)))
-
-    def _add_logprobs(self, logprobs: AnyLogprobs, ids: list[int] | None, piece: str | None) -> None:
-        entries = logprobs.content
-        if self._resends and entries is not None:
-            logprobs.content = entries[self._given :]
-            ids = ids[self._given :] if ids is not None else None
-        tokens, given = read_tokens(logprobs, asked=self.asked, room=max(self.room, 0), notes=self.notes)
-        known = len(self.tokens)
-        if 0 < known <= len(tokens) and not self._resends and self._is_resent(tokens, piece):
-            # The server sends everything again with every chunk.
-            self.note("logprobs_resent")
-            self._resends = True
-            tokens, given = tokens[known:], given - known
-            ids = ids[known:] if ids is not None else None
-        if ids is not None and len(ids) == given:
-            tokens = [_with_id(token, number) for token, number in zip(tokens, ids, strict=False)]
-        self._given += given
-        if given > self.room:
-            self.note("logprobs_truncated")
-        self.tokens.extend(tokens)
-
-    def _is_resent(self, tokens: list[Token], piece: str | None) -> bool:
-        """Whether a chunk begins with every token so far, although its text does not."""
-        known = len(self.tokens)
-        if tokens[:known] != self.tokens or (known == 1 and len(tokens) == 1):
-            return False
-        return "".join(token.text for token in tokens) != piece
-
-
-def _with_id(token: Token, number: int) -> Token:
-    if token.id is not None or not 0 <= number < 2**31:
-        return token
-    return msgspec.structs.replace(token, id=number)

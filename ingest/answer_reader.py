@@ -9,9 +9,10 @@ from ingest.dialects import Dialect, dialect_of
 from ingest.errors import DeadLetterError
 from ingest.fields import fields_of
 from ingest.http_errors import message_in, words_of
+from ingest.lift import MARK, lift_chat
 from ingest.observation import Failure, FailureKind, Observation
 from ingest.tolerant_json import loads, loads_joined, quote_literals
-from ingest.wire import AnyChunk, decode_fast
+from ingest.wire import AnyChunk, decode_fast, decode_lifted
 from ingest.wire_lenient import encoded, lenient_chunk
 
 _SMALL = 16_384
@@ -33,6 +34,8 @@ class AnswerReader:
         """
         if is_error:
             self._fail(message_in(data))
+            return True
+        if self._take_lifted(data):
             return True
         if self._dialect is not None:
             return self._take_fields(data)
@@ -60,6 +63,21 @@ class AnswerReader:
         return self.assembler.observation(
             failure=self.failure or self.assembler.failure or failure, has_done=has_done
         )
+
+    def _take_lifted(self, data: bytes) -> bool:
+        """Take an answer whose logprobs are regular. False: nothing was taken, read it whole."""
+        scanner = self.assembler.tokens.scanner
+        if scanner is None or self.assembler.room <= 0:
+            return False
+        if self._dialect is None:
+            rest = lift_chat(data, scanner)
+            chunk = None if rest is None else decode_lifted(rest, MARK)
+            if chunk is not None:
+                self._take_chunk(chunk)
+            # Of a choice or an answer that is passed over.
+            scanner.rollback()
+            return chunk is not None
+        return False
 
     def _take_chunk(self, chunk: AnyChunk) -> bool:
         """Take an OpenAI chunk; False if it is none."""

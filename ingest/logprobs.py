@@ -128,6 +128,13 @@ def make_token(
     return Token(text, logprob, raw, token_id, kept, ranked)
 
 
+def with_id(token: Token, number: int) -> Token:
+    """Return a token with an id where it had none and `number` is one."""
+    if token.id is not None or not 0 <= number < 2**31:
+        return token
+    return msgspec.structs.replace(token, id=number)
+
+
 def clean_name(text: str, notes: dict[str, None]) -> str:
     """Return a token's text as it can be written in UTF-8."""
     return text if text.isascii() else clean_text(text, notes)

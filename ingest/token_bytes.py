@@ -28,18 +28,23 @@ def with_bytes(tokens: list[Token], text: str, reasoning: str, notes: dict[str, 
     body = reasoning + text
     if "\ufffd" in joined:
         tokens = _without_replacement_bytes(tokens, notes)
-    if not joined.isascii() or "<0x" in joined:
-        marks = set(_MARKS.findall(joined))
-        if any(mark not in body for mark in marks):
-            repaired = _decoded(tokens, body, notes)
-            if repaired is not None:
-                return repaired
+    if has_foreign_marks(joined, body):
+        repaired = _decoded(tokens, body, notes)
+        if repaired is not None:
+            return repaired
     if all(token.raw is not None or token.id is not None for token in tokens):
         return tokens
     if "\ufffd" not in joined and _adds_up(joined, text, reasoning):
         notes["bytes_from_text"] = None
         return [_filled(token) for token in tokens]
     return tokens
+
+
+def has_foreign_marks(joined: str, body: str) -> bool:
+    """Whether tokens hold characters of a vocabulary's own alphabet that the answer does not."""
+    if joined.isascii() and "<0x" not in joined:
+        return False
+    return any(mark not in body for mark in set(_MARKS.findall(joined)))
 
 
 def byte_level(text: str) -> bytes | None:

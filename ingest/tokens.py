@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import overload
+from typing import Protocol, overload
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ingest.alternative import Alternative
+from ingest.scan import keys_of
 
 NO_ID = -1
 """Stands for a missing token id in a column of ids."""
@@ -62,39 +63,79 @@ class TokenColumns:
     """(m,)"""
 
 
+class Backing(Protocol):
+    """Tokens that are still in the text that a server sent, made into objects on demand."""
+
+    columns: TokenColumns
+
+    def texts(self) -> list[str]:
+        """Return the chosen tokens' texts."""
+        ...
+
+    def token(self, place: int) -> Token:
+        """Make one token."""
+        ...
+
+    def tokens(self) -> list[Token]:
+        """Make all."""
+        ...
+
+
 class Tokens(Sequence[Token]):
     """The tokens of one answer, in order. Equal to any other sequence of the same tokens."""
 
-    __slots__ = ("_columns", "_objects")
+    __slots__ = ("_backing", "_columns", "_objects", "_texts")
 
     def __init__(self, tokens: Iterable[Token] = ()) -> None:
-        self._objects = tuple(tokens)
+        self._objects: tuple[Token, ...] | None = tuple(tokens)
         self._columns: TokenColumns | None = None
+        self._backing: Backing | None = None
+        self._texts: list[str] | None = None
+
+    @classmethod
+    def backed(cls, backing: Backing) -> Tokens:
+        """Return tokens whose numbers are known and whose objects are made when somebody asks for them."""
+        tokens = cls()
+        tokens._objects, tokens._backing, tokens._columns = None, backing, backing.columns
+        return tokens
 
     @property
     def columns(self) -> TokenColumns:
         """The numbers, made once."""
         if self._columns is None:
-            self._columns = _columns_of(self._objects)
+            self._columns = _columns_of(self._all())
         return self._columns
 
     @property
     def texts(self) -> list[str]:
         """The chosen tokens' texts."""
-        return [token.text for token in self._objects]
+        if self._texts is None:
+            known = self._backing
+            self._texts = [token.text for token in self._all()] if known is None else known.texts()
+        return self._texts
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._objects) if self._objects is not None else len(self.columns.id)
 
     @overload
     def __getitem__(self, index: int) -> Token: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Token, ...]: ...
     def __getitem__(self, index: int | slice) -> Token | tuple[Token, ...]:
-        return self._objects[index]
+        if self._backing is not None and isinstance(index, int):
+            return self._backing.token(range(len(self))[index])
+        return self._all()[index]
 
     def __iter__(self) -> Iterator[Token]:
-        return iter(self._objects)
+        return iter(self._all())
+
+    def _all(self) -> tuple[Token, ...]:
+        if self._objects is None:
+            assert self._backing is not None
+            self._objects = tuple(self._backing.tokens())
+            # The text behind them has nothing more to tell.
+            self._backing = None
+        return self._objects
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -102,15 +143,15 @@ class Tokens(Sequence[Token]):
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     def __hash__(self) -> int:
-        return hash(self._objects)
+        return hash(self._all())
 
     def __repr__(self) -> str:
-        return f"Tokens({self._objects!r})"
+        return f"Tokens({self._all()!r})"
 
 
 def key_of(raw: bytes | None) -> int:
     """Return the key of a token's bytes, NO_KEY for None."""
-    return NO_KEY if raw is None else (hash(raw) & 0xFFFFFFFFFFFFFFFF) or 1
+    return int(keys_of([raw], NO_KEY)[0])
 
 
 def _columns_of(tokens: Sequence[Token]) -> TokenColumns:
@@ -118,10 +159,10 @@ def _columns_of(tokens: Sequence[Token]) -> TokenColumns:
     return TokenColumns(
         logprob=np.array([token.logprob for token in tokens], dtype=np.float64),
         id=np.array([NO_ID if token.id is None else token.id for token in tokens], dtype=np.int64),
-        key=np.array([key_of(token.raw) for token in tokens], dtype=np.uint64),
+        key=keys_of([token.raw for token in tokens], NO_KEY),
         ranked=np.array([token.ranked for token in tokens], dtype=np.int64),
         start=np.array([0, *accumulate(len(token.top) for token in tokens)], dtype=np.int64),
         top_logprob=np.array([entry.logprob for entry in entries], dtype=np.float64),
         top_id=np.array([NO_ID if entry.id is None else entry.id for entry in entries], dtype=np.int64),
-        top_key=np.array([key_of(entry.raw) for entry in entries], dtype=np.uint64),
+        top_key=keys_of([entry.raw for entry in entries], NO_KEY),
     )

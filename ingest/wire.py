@@ -127,14 +127,42 @@ class _EntryChunk(msgspec.Struct):
     message: Any = None
 
 
-AnyChunk = Chunk | _EntryChunk
-AnyChoice = Choice | _EntryChoice
+class LiftedLogprobs(msgspec.Struct):
+    """Logprobs whose array was cut out (`ingest.lift`); `content` is the mark left in its place."""
+
+    content: str
+    tokens: None = None
+
+
+class _LiftedChoice(msgspec.Struct):
+    logprobs: LiftedLogprobs
+    index: int | None = None
+    message: Message | None = None
+    delta: Message | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    token_ids: list[int] | None = None
+    error: Any = None
+
+
+class _LiftedChunk(msgspec.Struct):
+    choices: list[_LiftedChoice]
+    usage: Usage | None = None
+    model: str | None = None
+    error: Any = None
+    object: str | None = None
+    message: Any = None
+
+
+AnyChunk = Chunk | _EntryChunk | _LiftedChunk
+AnyChoice = Choice | _EntryChoice | _LiftedChoice
 AnyLogprobs = Logprobs | _EntryLogprobs
 
 MAX_FAST_BYTES = 8 * 1024 * 1024
 """A larger body gets its logprob entries decoded one by one, so that those beyond the limit take no room."""
 
 _ENTRY_DECODER = msgspec.json.Decoder(_EntryChunk)
+_LIFTED_DECODER = msgspec.json.Decoder(_LiftedChunk)
 _CHUNK_DECODER = msgspec.json.Decoder(Chunk)
 _NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
 
@@ -150,3 +178,17 @@ def decode_fast(data: bytes, *, wants_logprobs: bool) -> AnyChunk | None:
         return _CHUNK_DECODER.decode(data)
     except _NOT_SOUND:
         return None
+
+
+def decode_lifted(rest: bytes, mark: str) -> AnyChunk | None:
+    """Decode what is left of an OpenAI chunk of one choice without its array of logprobs.
+
+    Returns None if it is no sound one, or if the array did not stand where logprobs stand.
+    """
+    try:
+        chunk = _LIFTED_DECODER.decode(rest)
+    except _NOT_SOUND:
+        return None
+    if len(chunk.choices) != 1 or chunk.choices[0].logprobs.content != mark:
+        return None
+    return chunk

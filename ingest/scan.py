@@ -1,0 +1,238 @@
+"""The scanner in C (`ingest/scan.c`): compiled when Gnomon is installed, loaded here.
+
+Where it could not be compiled LIBRARY is None and the generic reader reads everything, more slowly. Why there
+is a piece of C at all, and what keeps it safe: docs/design/0003-a-scanner-in-c.md.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATH = Path(__file__).with_name("_scan.so")
+"""Where the build puts it, whatever the platform calls its libraries."""
+
+SEED = int.from_bytes(os.urandom(8), "little")
+"""Nobody who writes an answer can know which bytes would have the same key."""
+
+ESCAPED, NO_BYTES, REPLACEMENT, UNDECODABLE, NOT_ASCII, ANGLE, UNLISTED = (1 << n for n in range(7))
+"""What is remembered of a token, as in `ingest/scan.c`. UNDECODABLE: its bytes are those of U+FFFD.
+UNLISTED: it is not in its own list."""
+
+_LAYOUT = 1
+_TOKEN_ROWS = ("logprob", "id", "key", "ranked", "start", "from", "to", "text", "text_end", "flag")
+START = _TOKEN_ROWS.index("start")
+_TOP_ROWS = ("top_logprob", "top_id", "top_key")
+_COUNTS = (
+    *("count", "top_count", "capacity", "top_capacity", "limit"),
+    *("given", "last", "asked", "flags", "least", "most"),
+)
+_NO_ROOM = -1
+_FIRST_TOKENS, _FIRST_LISTED = 256, 6_000
+
+
+class _Columns(ctypes.Structure):
+    """Mirrors `struct columns` in `ingest/scan.c`."""
+
+    count: int
+    top_count: int
+    capacity: int
+    top_capacity: int
+    limit: int
+    given: int
+    last: int
+    asked: int
+    flags: int
+    least: int
+    most: int
+    seed: int
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in _COUNTS),
+        ("seed", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in (*_TOKEN_ROWS, *_TOP_ROWS)),
+    )
+
+
+def load(path: Path = PATH) -> ctypes.PyDLL | None:
+    """Load the library, None where there is none that fits this code."""
+    try:
+        # The global lock stays held: most calls take a few microseconds, less than giving it away.
+        library = ctypes.PyDLL(str(path))
+        layout = library.gnomon_layout
+        layout.restype = ctypes.c_int64
+        if layout() != _LAYOUT:
+            return None
+        library.gnomon_source.restype = ctypes.c_char_p
+        library.gnomon_lift.restype = ctypes.c_int64
+        library.gnomon_lift.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.c_int64,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+        ]
+        library.gnomon_keys.restype = None
+        library.gnomon_keys.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_uint64,
+            ctypes.c_void_p,
+        ]
+        library.gnomon_number.restype = ctypes.c_int64
+        library.gnomon_number.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.POINTER(ctypes.c_double),
+        ]
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+LIBRARY = load()
+
+
+def keys_of(raws: list[bytes | None], no_key: int) -> NDArray[np.uint64]:
+    """Return a key for each byte string, equal where the bytes are; `no_key` for None."""
+    if LIBRARY is None:
+        return np.array(
+            [no_key if raw is None else (hash(raw) & 0xFFFFFFFFFFFFFFFF) or 1 for raw in raws],
+            dtype=np.uint64,
+        )
+    keys = np.empty(len(raws), dtype=np.uint64)
+    ends = np.array([*accumulate(0 if raw is None else len(raw) for raw in raws)], dtype=np.int64)
+    joined = b"".join(raw for raw in raws if raw is not None)
+    LIBRARY.gnomon_keys(joined, ends.ctypes.data, len(raws), SEED, keys.ctypes.data)
+    keys[[raw is None for raw in raws]] = no_key
+    return keys
+
+
+class Scanner:
+    """Gathers the regular logprob entries of one answer, array by array, at most `limit` of them.
+
+    `lift` takes an array, `commit` keeps it; `rollback` forgets what was not committed.
+    """
+
+    def __init__(self, library: ctypes.PyDLL, *, asked: int | None, limit: int) -> None:
+        self._lift = library.gnomon_lift
+        self._limit = limit
+        known = -1 if asked is None else min(asked, 2**31)
+        self._state = _Columns(limit=limit, seed=SEED, asked=known, least=2**62)
+        self._reference = ctypes.addressof(self._state)
+        self._tokens = np.zeros((len(_TOKEN_ROWS), 1), dtype=np.int64)
+        self._top = np.zeros((len(_TOP_ROWS), 0), dtype=np.int64)
+        self._sources: list[bytes] = []
+        self._size = 0
+        self._piece: tuple[bytes, int] = b"", 0
+        self._top_count = 0
+        self.count = 0
+        """How many tokens are committed."""
+
+    @property
+    def given(self) -> int:
+        """How many entries the last array holds."""
+        return self._state.given
+
+    @property
+    def pending(self) -> int:
+        """How many tokens of the last array there was room for."""
+        return self._state.count - self.count
+
+    @property
+    def flags(self) -> int:
+        """The flags of all tokens together, perhaps more."""
+        return self._state.flags
+
+    @property
+    def listed(self) -> tuple[int, int]:
+        """The lengths of the shortest list that is not empty and of the longest; perhaps less and more."""
+        return self._state.least, self._state.most
+
+    def lift(self, data: bytes, at: int) -> int:
+        """Take the array that begins at `data[at]`. Returns the place behind it, 0 if it is not regular."""
+        if not self._state.capacity:
+            self._grow(_FIRST_TOKENS, _FIRST_LISTED)
+        # A body that is nearly all array is kept whole, which copies nothing.
+        start = 0 if 16 * at < len(data) else at
+        shift = self._size - start
+        end: int = self._lift(data, len(data), at, shift, self._reference)
+        while end == _NO_ROOM:
+            self._grow(min(4 * self._state.capacity, self._limit), 4 * self._state.top_capacity)
+            end = self._lift(data, len(data), at, shift, self._reference)
+        self._piece = data, start
+        return end
+
+    def rollback(self) -> None:
+        """Forget what was lifted and not committed."""
+        self._state.count, self._state.top_count = self.count, self._top_count
+
+    def commit(self) -> None:
+        """Keep what was lifted."""
+        state = self._state
+        if state.count == self.count:
+            return
+        source = self.pending_source()
+        self._sources.append(source)
+        self._size += len(source)
+        self._piece = b"", 0
+        self.count, self._top_count = state.count, state.top_count
+
+    def source(self) -> bytes:
+        """Return the text that the places of committed tokens refer to."""
+        return b"".join(self._sources)
+
+    def pending_source(self) -> bytes:
+        """Return the text of what is lifted and not committed; it will begin at `size` in `source`."""
+        data, start = self._piece
+        last = self._state.last
+        return data if not start and 16 * (len(data) - last) < len(data) else data[start:last]
+
+    @property
+    def size(self) -> int:
+        """How long `source` is."""
+        return self._size
+
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the columns of tokens (10, n + 1) and of their lists (3, m), pending ones too; not copied.
+
+        Rows are those of `struct columns` in `ingest/scan.c`; logprobs and keys are 64 bits of another type.
+        """
+        state = self._state
+        return self._tokens[:, : state.count + 1], self._top[:, : state.top_count]
+
+    def set_ids(self, ids: list[int], no_id: int) -> None:
+        """Give pending tokens without an id those of a list beside them, as far as they are ids."""
+        column = self._tokens[1]
+        for place, number in zip(range(self.count, self._state.count), ids, strict=False):
+            if column[place] == no_id and 0 <= number < 2**31:
+                column[place] = number
+
+    def may_repeat(self) -> bool:
+        """Whether the pending tokens may begin with all the committed ones."""
+        known = self.count
+        if not 0 < known <= self.pending or known == self.pending == 1:
+            return False
+        first, second = self._tokens[:, :known], self._tokens[:, known : 2 * known]
+        return np.array_equal(first[1:3], second[1:3]) and np.array_equal(
+            first[0].view(np.float64), second[0].view(np.float64)
+        )
+
+    def _grow(self, tokens: int, listed: int) -> None:
+        state = self._state
+        # One more, since `start` has an end beside each beginning.
+        wide = np.zeros((len(_TOKEN_ROWS), tokens + 1), dtype=np.int64)
+        wide[:, : self._tokens.shape[1]] = self._tokens
+        top = np.empty((len(_TOP_ROWS), listed), dtype=np.int64)
+        top[:, : state.top_count] = self._top[:, : state.top_count]
+        self._tokens, self._top = wide, top
+        state.capacity, state.top_capacity = tokens, listed
+        for names, rows in ((_TOKEN_ROWS, wide), (_TOP_ROWS, top)):
+            start, step = rows.ctypes.data, rows.strides[0]
+            for number, name in enumerate(names):
+                setattr(state, name, start + number * step)
