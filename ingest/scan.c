@@ -706,8 +706,8 @@ void gnomon_keys(const unsigned char *data, const int64_t *ends, int64_t count, 
         keys[i] = hashed(data + from, ends[i] - from, seed);
 }
 
-/* Changes with `struct columns`, so that no library meets code that it was not made for. */
-int64_t gnomon_layout(void) { return 1; }
+/* So that no library meets code that it was not made for. */
+int64_t gnomon_layout(void) { return sizeof(struct columns); }
 
 #ifndef GNOMON_SOURCE
 #define GNOMON_SOURCE ""

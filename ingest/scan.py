@@ -7,6 +7,7 @@ is a piece of C at all, and what keeps it safe: docs/design/0003-a-scanner-in-c.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 from itertools import accumulate
 from pathlib import Path
@@ -24,7 +25,6 @@ ESCAPED, NO_BYTES, REPLACEMENT, UNDECODABLE, NOT_ASCII, ANGLE, UNLISTED = (1 << 
 """What is remembered of a token, as in `ingest/scan.c`. UNDECODABLE: its bytes are those of U+FFFD.
 UNLISTED: it is not in its own list."""
 
-_LAYOUT = 1
 _TOKEN_ROWS = ("logprob", "id", "key", "ranked", "start", "from", "to", "text", "text_end", "flag")
 START = _TOKEN_ROWS.index("start")
 _TOP_ROWS = ("top_logprob", "top_id", "top_key")
@@ -65,9 +65,9 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
         library = ctypes.PyDLL(str(path))
         layout = library.gnomon_layout
         layout.restype = ctypes.c_int64
-        if layout() != _LAYOUT:
-            return None
         library.gnomon_source.restype = ctypes.c_char_p
+        if layout() != ctypes.sizeof(_Columns) or _is_stale(library.gnomon_source()):
+            return None
         library.gnomon_lift.restype = ctypes.c_int64
         library.gnomon_lift.argtypes = [
             ctypes.c_char_p,
@@ -93,6 +93,12 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
     except (OSError, AttributeError):
         return None
     return library
+
+
+def _is_stale(digest: bytes) -> bool:
+    """Whether the source was changed since; it lies beside the library in a working tree."""
+    source = PATH.with_name("scan.c")
+    return source.exists() and hashlib.sha256(source.read_bytes()).hexdigest().encode() != digest
 
 
 LIBRARY = load()
