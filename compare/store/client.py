@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
-from compare.store.sql_text import first_word, format_at_end, why_not_read_only
+from compare.store.reader_rules import why_not_read_only
+from compare.store.sql_text import first_word, format_at_end
 from ingest.errors import FatalError, RetryError, SettingsError
 from ingest.settings import StoreSettings
 

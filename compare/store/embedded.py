@@ -15,8 +15,11 @@ from os import getpid
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from compare.store.http_port import HttpPort
 from compare.store.lockfile import FolderLock, Owner, read_owner, try_lock
+from compare.store.port_limits import PortLimits
 from ingest.errors import FatalError
 
 _WAIT_SECONDS = 10.0
@@ -38,7 +41,15 @@ class Engine:
         # The memory limit counts only if the first handle of the process brings it.
         self._anchor = _connect(folder, f"?max_server_memory_usage={max_memory_bytes}")
         writer_token, reader_token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._port = HttpPort(lambda: _connect(folder), writer_token=writer_token, reader_token=reader_token)
+        limits = PortLimits()
+        # Four readers at their limit still leave the writer half of the engine's memory.
+        share = max_memory_bytes // (2 * limits.reader_queries)
+        self._port = HttpPort(
+            lambda: _connect(folder),
+            writer_token=writer_token,
+            reader_token=reader_token,
+            limits=msgspec.structs.replace(limits, reader_memory_bytes=share),
+        )
         self._port.start()
         self.owner = Owner(
             pid=getpid(), role=role, url=self._port.url, writer_token=writer_token, reader_token=reader_token

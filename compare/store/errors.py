@@ -36,7 +36,7 @@ _ROW_CODES = frozenset(
         128,  # TOO_LARGE_ARRAY_SIZE
         131,  # TOO_LARGE_STRING_SIZE
         190,  # SIZES_OF_ARRAYS_DONT_MATCH
-        223,  # QUERY_IS_TOO_LARGE: half of it may fit
+        229,  # QUERY_IS_TOO_LARGE: half of it may fit
         321,  # VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
         349,  # CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
         376,  # CANNOT_PARSE_UUID

@@ -1,4 +1,4 @@
-"""Reading SQL text without a parser: words, statements, and whether a reader may run it.
+"""Reading SQL text without a parser: words, statements, formats.
 
 Comments, strings and quoted names are told apart the way ClickHouse's lexer does, so that a word
 inside a string never counts and a quoted function name always does.
@@ -13,7 +13,7 @@ from ingest.errors import FatalError
 _LEXER = re.compile(
     r"""
       (?P<space>\s+)
-    | (?P<comment>--[^\n]*|\#[!\ ][^\n]*|/\*.*?\*/)
+    | (?P<comment>--[^\n]*|//[^\n]*|\#[!\ ][^\n]*|/\*.*?\*/)
     | (?P<heredoc>\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
     | (?P<string>'(?:[^'\\]|\\.|'')*')
     | (?P<quoted>"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`)
@@ -23,10 +23,8 @@ _LEXER = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-_READING_WORDS = frozenset({"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN"})
-
-_CLOSED_FUNCTIONS = frozenset({"FILE", "PYTHON"})
-"""They read the machine's files or the process's own objects, and the engine's readonly mode lets them."""
+READING_WORDS = frozenset({"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN"})
+"""First words of the statements that only read."""
 
 _FORMAT_AT_END = re.compile(r"\bFORMAT\s+(\w+)\s*;?\s*$", re.IGNORECASE)
 
@@ -74,7 +72,7 @@ def first_word(sql: str) -> str:
 
 def returns_rows(sql: str) -> bool:
     """Whether the statement answers with a result set."""
-    return first_word(sql) in _READING_WORDS | {"CHECK"}
+    return first_word(sql) in READING_WORDS | {"CHECK"}
 
 
 def format_at_end(sql: str) -> str | None:
@@ -83,40 +81,18 @@ def format_at_end(sql: str) -> str | None:
     return match.group(1) if match else None
 
 
-def why_not_read_only(sql: str) -> str | None:
-    """Why a read-only token may not run this text, or None if it may.
+def stray_character(sql: str) -> str | None:
+    """The first character that is not ASCII outside strings, quoted names and comments.
 
-    It stands beside the engine's own `readonly = 1`, which stops writes and table functions but
-    not `INTO OUTFILE`, `file()`, `KILL QUERY` or a second statement.
+    ClickHouse takes curly quotes for quotes and many invisible characters for spaces; this reader
+    of text does not, so a text with one of them may mean something else than it seems to.
     """
-    try:
-        words = words_of(sql)
-    except FatalError as error:
-        return str(error)
-    while words and words[-1] == ";":
-        words.pop()
-    if ";" in words:
-        return "a read-only token runs one statement at a time"
-    first = next((word for word in words if word != "("), "")
-    if first not in _READING_WORDS:
-        return f"a read-only token cannot run {first or 'an empty statement'}"
-    if first in ("DESCRIBE", "DESC") and not _describes_a_name_or_query(words):
-        # The engine's readonly mode opens a file or a connection only to describe it.
-        return "a read-only token cannot describe a table function"
-    if "OUTFILE" in words:
-        return "a read-only token cannot write INTO OUTFILE"
-    for word, following in zip(words, words[1:], strict=False):
-        if following == "(" and "\\" in word:
-            return "a read-only token cannot call a function by an escaped name"
-        if word in _CLOSED_FUNCTIONS and following == "(":
-            return f"a read-only token cannot call {word.lower()}()"
+    for match in _LEXER.finditer(sql):
+        if match.lastgroup in ("space", "word", "other") and not match.group().isascii():
+            return next(char for char in match.group() if not char.isascii())
     return None
 
 
-def _describes_a_name_or_query(words: list[str]) -> bool:
-    """Whether DESCRIBE is followed by a plain name, with its database or not, or by a query in brackets."""
-    rest = [word for word in words[1:] if word != "TABLE"]
-    if rest[:1] == ["("]:
-        inner = [word for word in rest if word != "("]
-        return inner[:1] in (["SELECT"], ["WITH"])
-    return "(" not in rest
+def without_format(sql: str) -> str:
+    """The statement without a trailing `FORMAT x` and semicolons, fit to stand in brackets."""
+    return _FORMAT_AT_END.sub("", sql).rstrip().rstrip(";").rstrip()

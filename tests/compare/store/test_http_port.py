@@ -16,10 +16,11 @@ import pytest
 import zstandard
 
 from compare.store import Store, embedded
-from compare.store.http_port import HttpPort, PortLimits
+from compare.store.http_port import HttpPort
 from compare.store.lockfile import Owner, read_owner
+from compare.store.port_limits import PortLimits
 from ingest.settings import StoreSettings
-from tests.compare.store.test_sql_text import NOT_READING
+from tests.compare.store.test_reader_rules import NOT_READING
 
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -168,7 +169,11 @@ def test_bodies_come_and_go_in_every_encoding(owner: Owner, encoding: str, encod
         ({"body": b"not gzip", "headers": {"Content-Encoding": "gzip"}}, "36", "not valid gzip"),
         ({"body": b"\xff\xfe"}, "62", "not UTF-8"),
         ({"query": "SET max_threads = 1", "body": b" "}, "48", "sessions are not kept"),
-        ({"query": "SELECT 1", "compress": "1"}, "48", "compress=1 is not supported"),
+        ({"query": "SELECT 1", "session_check": "1"}, "372", "sessions are not kept"),
+        ({"query": "SELECT 1", "default_format": "DataFrame"}, "73", "Unknown format"),
+        ({"query": "SELECT 1", "default_format": "CSV; DROP"}, "73", "Unknown format"),
+        ({"query": "SELECT 1 FORMAT Nonsense"}, "73", "Nonsense"),
+        ({"query": "SELECT 1", "client_protocol_version": "x"}, "36", "client_protocol_version"),
         ({"query": "SELECT 1", "no_such_setting": "1"}, "115", "no_such_setting"),
         ({"query": "SELECT 1", "a;b": "1"}, "115", "a;b"),
         ({"query": "SELECT 1", "database": "no`where"}, "81", "does not exist"),
@@ -217,15 +222,14 @@ def test_sixteen_readers_at_once_while_a_writer_inserts(owner: Owner, migrated_s
 
 
 def test_queries_beyond_the_limit_are_refused_not_piled_up(
-    migrated_store: Store, store_settings: StoreSettings, monkeypatch: pytest.MonkeyPatch
+    migrated_store: Store, store_settings: StoreSettings
 ) -> None:
-    monkeypatch.setattr("compare.store.http_port._QUEUE_SECONDS", 0.05)
     folder = Path(store_settings.url.removeprefix("chdb://")).resolve()
     port = HttpPort(
         lambda: embedded._connect(folder),
         writer_token="w",
         reader_token="r",
-        limits=PortLimits(concurrent_queries=1),
+        limits=PortLimits(reader_queries=1, queue_seconds=0.05),
     )
     port.start()
     try:

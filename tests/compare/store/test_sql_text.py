@@ -7,63 +7,9 @@ from compare.store.sql_text import (
     format_at_end,
     returns_rows,
     split_statements,
-    why_not_read_only,
     words_of,
 )
 from ingest.errors import FatalError
-
-READING = [
-    "SELECT 1",
-    "select 1;",
-    "-- note\nSELECT 1",
-    "/* DROP TABLE x; */ SELECT ';', 'INTO OUTFILE', 'it''s', 'a\\'b'",
-    "(SELECT 1) UNION ALL (SELECT 2)",
-    "WITH 1 AS x SELECT x",
-    "SHOW TABLES",
-    "DESCRIBE TABLE pairs_v1",
-    "DESC pairs_v1",
-    "DESCRIBE gnomon.`pairs_v1`",
-    "DESCRIBE TABLE (SELECT count() FROM pairs_v1)",
-    "EXISTS TABLE pairs",
-    "EXPLAIN SELECT 1",
-    "SELECT $$file('x'); DROP$$",
-    "SELECT file FROM numbers(1)",
-    'SELECT "outfile_" FROM t',
-]
-NOT_READING = [
-    "",
-    "DROP TABLE pairs",
-    "INSERT INTO pairs VALUES (1)",
-    "SELECT 1; DROP TABLE pairs",
-    "SELECT 1 INTO OUTFILE 'x'",
-    "SELECT 1 into\n/* */ outfile 'x'",
-    "SELECT file('/etc/hosts')",
-    "SELECT `file`('/etc/hosts')",
-    "SELECT \"FILE\" /* x */ ('/etc/hosts')",
-    "SELECT * FROM python('x')",
-    "DESCRIBE TABLE url('http://127.0.0.1:1/x.csv')",
-    "DESC (s3('x'))",
-    "DESCRIBE \"fi\\x6ce\"('/etc/hosts', 'LineAsString')",
-    "SELECT * FROM \"fi\\x6ce\"('/etc/hosts')",
-    "KILL QUERY WHERE 1",
-    "SET readonly = 0",
-    "USE system",
-    "SYSTEM FLUSH LOGS",
-    "CREATE TEMPORARY TABLE z (a UInt8) ENGINE = Memory",
-    "/* open SELECT 1",
-    "SELECT 'open",
-    "ATTACH TABLE x",
-]
-
-
-@pytest.mark.parametrize("sql", READING)
-def test_what_reads_is_allowed(sql: str) -> None:
-    assert why_not_read_only(sql) is None
-
-
-@pytest.mark.parametrize("sql", NOT_READING)
-def test_what_may_write_is_not(sql: str) -> None:
-    assert why_not_read_only(sql) is not None
 
 
 @pytest.mark.parametrize(
