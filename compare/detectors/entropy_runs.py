@@ -8,7 +8,7 @@ logprob alone, so that bounds are worked out for few.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from compare.detectors.asked import is_asked_for, other_side_repeats
 from compare.detectors.subject import Subject
 from compare.detectors.top_lists import UNSURE
-from compare.metrics.distribution import normalise, report_of, same_token
+from compare.metrics.distribution import normalise, report_of
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
-from ingest.tokens import Token
+from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns
 
 LARGEST_VOCABULARY = 262_144
 """Stands in where the vocabulary is not known: an upper bound grows with it."""
@@ -74,7 +74,7 @@ def runs_of(indices: NDArray[np.int64], least: int) -> list[TokenRun]:
 
 
 def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
-    lists, tokens = subject.lists.examined, subject.observation.tokens
+    lists, tokens = subject.lists, subject.observation.tokens
     # No more than -r log m + the known part, which is greatest if the known mass is spread evenly.
     known = np.clip(lists.mass, 1e-12, 1.0)
     ceiling = (1.0 - known) * -lists.least + known * np.log(lists.size / known)
@@ -84,7 +84,7 @@ def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     floors = lower_bounds([tokens[index] for index in suspects.tolist()])
     flat = suspects[floors > settings.flat_entropy_nats]
     # A broken layer is flat throughout: a short answer is flat if it is so at nearly every position.
-    total = subject.lists.size
+    total = lists.size
     is_throughout = flat.size >= max(2, settings.flat_share * total.size) and bool((total > 1).all())
     runs = runs_of(flat, settings.flat_run_tokens)
     if is_throughout:
@@ -104,14 +104,14 @@ def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
 
 def _even(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     """Find lists whose entries all have one and the same probability: no model ranks like that."""
-    lists = subject.lists.examined
+    lists = subject.lists
     even = lists.position[
         (lists.possible >= _EVEN_MIN_ENTRIES)
         & (lists.possible == lists.size)
         & (lists.best < -np.log(_EVEN_MIN_ENTRIES) + _EVEN_TOLERANCE)
         & (np.abs(lists.mass - lists.size * np.exp(lists.best)) <= _EVEN_TOLERANCE * lists.mass)
     ]
-    least = settings.flat_share * subject.lists.position.size
+    least = settings.flat_share * lists.position.size
     if even.size and even.size >= least:
         run = TokenRun(int(even[0]), int(even[-1]) + 1)
         yield _finding(
@@ -171,18 +171,22 @@ def _other_mean(subject: Subject, run: TokenRun) -> float | None:
     """The other side's mean lower bound over the run, if both sides chose the same tokens to its end."""
     if subject.other_answer is None or (subject.lists.best == 0.0).all():
         return None
-    own, other = subject.observation.tokens, subject.other_answer.observation.tokens
-    if len(other) < run.end or common_prefix(own[: run.end], other[: run.end]) < run.end:
+    other = subject.other_answer.observation.tokens
+    if common_prefix(subject.observation.tokens.columns, other.columns) < run.end:
         return None
     return float(lower_bounds(list(other[run.start : run.end])).mean())
 
 
-def common_prefix(own: Sequence[Token], other: Sequence[Token]) -> int:
-    """How many leading tokens are the same, by id or bytes."""
-    for index, (left, right) in enumerate(zip(own, other, strict=False)):
-        if not same_token(left, right):
-            return index
-    return min(len(own), len(other))
+def common_prefix(own: TokenColumns, other: TokenColumns) -> int:
+    """How many leading tokens are the same, by id, else by bytes; one that neither can tell is not."""
+    length = min(own.id.size, other.id.size)
+    ids, other_ids = own.id[:length], other.id[:length]
+    has_ids = (ids != NO_ID) & (other_ids != NO_ID)
+    is_same = has_ids & (ids == other_ids)
+    if not has_ids.all():
+        keys = own.key[:length]
+        is_same |= ~has_ids & (keys != NO_KEY) & (keys == other.key[:length])
+    return length if is_same.all() else int(is_same.argmin())
 
 
 def _slide(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:

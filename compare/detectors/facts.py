@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from compare.detectors.languages import MOST_WORDS, function_counts, language_of, leading
 from compare.detectors.odd_pieces import odd_share
 from compare.detectors.scripts import letters_by_script
-from compare.detectors.top_lists import TopLists, top_lists
+from compare.detectors.top_lists import TopLists
 from ingest.observation import Observation
 
 # Words of requests whose right answer repeats itself. They silence only what is closed or what the
@@ -189,12 +189,12 @@ class AnswerFacts:
     @cached_property
     def lists(self) -> TopLists:
         """Numbers of the tokens' lists of alternatives."""
-        return top_lists(self.observation.tokens)
+        return TopLists(self.observation.tokens.columns)
 
-    @cached_property
+    @property
     def logprobs(self) -> NDArray[np.float64]:
         """(n,) the chosen tokens' logprobs in nats, NaN where the server gave none."""
-        return np.array([token.logprob for token in self.observation.tokens], dtype=np.float64)
+        return self.observation.tokens.columns.logprob
 
 
 def messages_of(body: dict[str, Any]) -> list[tuple[str, str]]:

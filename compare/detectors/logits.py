@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from compare.detectors.subject import Subject, shorten
 from compare.result import Family, Finding
 from ingest.observation import FailureKind
 from ingest.settings import DetectorSettings
-from ingest.tokens import Token
+from ingest.tokens import Tokens
 
 _NUMERIC_ERROR = re.compile(
     r"probability tensor|\bnans?\b|\binf\b|`inf`|non-?finite|not finite|invalid (?:logits|probabilit)"
@@ -50,8 +50,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if notes := [note for note in subject.observation.notes if note in _NAN_NOTES]:
         # The reader drops such values; no mask and no rounding makes a NaN.
         yield subject.finding(Family.LOGITS, "nan", f"a logprob is not a number ({', '.join(notes)})")
-    lists = subject.lists.examined
-    has_impossible = bool((lists.possible < lists.size).any())
+    has_impossible = subject.lists.has_impossible
     if has_impossible:
         yield from _all_impossible(subject)
     if not subject.is_constrained:
@@ -125,7 +124,7 @@ def _words(message: str) -> str:
 
 
 def _all_impossible(subject: Subject) -> Iterable[Finding]:
-    lists = subject.lists.examined
+    lists = subject.lists
     hits = lists.position[lists.possible == 0]
     if hits.size:
         yield subject.finding(
@@ -139,16 +138,18 @@ def _all_impossible(subject: Subject) -> Iterable[Finding]:
         )
 
 
-def _chosen_impossible(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
-    logprobs, lists = subject.answer.logprobs, subject.lists.examined
+def _chosen_impossible(subject: Subject, tokens: Tokens) -> Iterable[Finding]:
+    logprobs, lists = subject.answer.logprobs, subject.lists
     is_hit = np.isinf(logprobs)
-    # A null for the chosen token alone may mean "not known"; its own entry says more.
-    unknown = lists.position[(lists.possible < lists.size) & (lists.possible > 0)]
-    for index in unknown[np.isnan(logprobs[unknown])].tolist():
-        is_hit[index] = any(
-            entry.logprob == -math.inf and entry.text == tokens[index].text and entry.id == tokens[index].id
-            for entry in tokens[index].top
-        )
+    if lists.has_impossible:
+        # A null for the chosen token alone may mean "not known"; its own entry says more.
+        unknown = lists.position[(lists.possible < lists.size) & (lists.possible > 0)]
+        for index in unknown[np.isnan(logprobs[unknown])].tolist():
+            token = tokens[index]
+            is_hit[index] = any(
+                entry.logprob == -math.inf and entry.text == token.text and entry.id == token.id
+                for entry in token.top
+            )
     hits = np.flatnonzero(is_hit)
     if hits.size:
         yield subject.finding(
@@ -166,7 +167,7 @@ def _chosen_impossible(subject: Subject, tokens: Sequence[Token]) -> Iterable[Fi
 def _missing_mass(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if any(key in subject.body for key in ("top_p", "top_k", "min_p")):
         return  # processed logprobs of a filtered distribution need not add up
-    lists = subject.lists.examined
+    lists = subject.lists
     is_hit = (
         (lists.possible > 0)
         & (1.0 - lists.possible / lists.size >= settings.non_finite_share)
@@ -221,8 +222,9 @@ def _improbable(subject: Subject, settings: DetectorSettings) -> Iterable[Findin
 def _improbable_prefix(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     if subject.other_answer is None:
         return
-    prefix = common_prefix(subject.observation.tokens, subject.other_answer.observation.tokens)
-    own, other = subject.answer.logprobs[:prefix], subject.other_answer.logprobs[:prefix]
+    columns, others = subject.observation.tokens.columns, subject.other_answer.observation.tokens.columns
+    prefix = common_prefix(columns, others)
+    own, other = columns.logprob[:prefix], others.logprob[:prefix]
     known = np.isfinite(own) & np.isfinite(other)
     if np.count_nonzero(known) < settings.prefix_gap_tokens:
         return

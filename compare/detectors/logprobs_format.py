@@ -6,7 +6,7 @@ No fault of the model: what is found here says which numbers must not be believe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from compare.result import Family, Finding
 from ingest.alternative import Alternative
 from ingest.notes import NOTES
 from ingest.settings import DetectorSettings
-from ingest.tokens import Token
+from ingest.tokens import NO_KEY, Tokens, key_of
 
 _NOTED = (
     "logprob_positive",
@@ -40,6 +40,7 @@ _ALL_ZERO_MIN_TOKENS = 5
 _NOT_ARGMAX_NATS = 0.5  # a tie may be broken either way
 _STUB_POSITIONS = 4  # a stub stands at every position, and so does a nameless list
 _NAMELESS_MIN_ENTRIES = 2  # one entry without text may be the end mark
+_KEY_OF_NOTHING = key_of(b"")
 _LOGPROBS_ERROR = re.compile(r"logprobs", re.IGNORECASE)
 
 
@@ -63,26 +64,27 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     yield from detect_misspelt(subject)
 
 
-def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
+def _lists(subject: Subject, tokens: Tokens) -> Iterable[Finding]:
     """Look at each position's list; the first hit of each code is reported."""
-    lists, whole = subject.lists, subject.lists.examined
-    over = whole.mass > 1.0 + _MASS_SLACK
+    lists = subject.lists
+    over = lists.mass > 1.0 + _MASS_SLACK
     if over.any():
-        mass = float(whole.mass[over][0])
+        mass = float(lists.mass[over][0])
         yield _at(
-            subject, "mass_over_one", whole.position[over], f"the list's probabilities add up to {mass:.2f}"
+            subject, "mass_over_one", lists.position[over], f"the list's probabilities add up to {mass:.2f}"
         )
     if not subject.is_constrained:
-        only = (whole.possible == 1) & (whole.size > 2) & (whole.mass > 1.0 - 1e-9)
-        if only.any():
-            yield _at(
-                subject,
-                "only_sentinels",
-                whole.position[only],
-                "all alternatives are a sentinel for impossible",
-            )
+        if lists.has_impossible:
+            only = (lists.possible == 1) & (lists.size > 2) & (lists.mass > 1.0 - 1e-9)
+            if only.any():
+                yield _at(
+                    subject,
+                    "only_sentinels",
+                    lists.position[only],
+                    "all alternatives are a sentinel for impossible",
+                )
         if subject.is_greedy:
-            lower = lists.best - subject.answer.logprobs[lists.position] > _NOT_ARGMAX_NATS
+            lower = lists.best > subject.answer.logprobs[lists.position] + _NOT_ARGMAX_NATS
             if lower.any():
                 yield _at(
                     subject,
@@ -90,17 +92,8 @@ def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
                     lists.position[lower],
                     "temperature 0 chose against a likelier token",
                 )
-    for index, token in enumerate(tokens[:_STUB_POSITIONS]):
-        if token.text and any(not e.text and e.logprob == round(max(e.logprob, -1e9)) for e in token.top):
-            yield _at(subject, "stub", [index], "an alternative has no text and a round logprob")
-            break
-    for index, token in enumerate(tokens[:_STUB_POSITIONS]):
-        if token.text and len(token.top) >= _NAMELESS_MIN_ENTRIES and not any(map(_is_named, token.top)):
-            yield _at(subject, "nameless", [index], "no alternative has a text, bytes or an id")
-            break
-    # Equal lists have equal ends: few positions are left to be compared entry by entry.
-    twins = np.flatnonzero((lists.last[1:] == lists.last[:-1]) & (lists.best[1:] == lists.best[:-1])) + 1
-    for index in lists.position[twins].tolist():
+    yield from _without_names(subject, tokens)
+    for index in lists.repeated():
         previous, token = tokens[index - 1], tokens[index]
         if (
             previous.text != token.text
@@ -110,6 +103,24 @@ def _lists(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
             yield _at(
                 subject, "stale", [index], f"the list is the one before and lacks {shorten(token.text)}"
             )
+            break
+
+
+def _without_names(subject: Subject, tokens: Tokens) -> Iterable[Finding]:
+    """Find entries that stand for no token: they have no text and a round logprob, or nothing at all."""
+    columns = tokens.columns
+    entries = slice(0, int(columns.start[: _STUB_POSITIONS + 1][-1]))
+    keys = columns.top_key[entries]
+    if ((keys != NO_KEY) & (keys != _KEY_OF_NOTHING)).all():
+        return  # each has its bytes
+    first = [tokens[index] for index in range(min(_STUB_POSITIONS, len(tokens)))]
+    for index, token in enumerate(first):
+        if token.text and any(not e.text and e.logprob == round(max(e.logprob, -1e9)) for e in token.top):
+            yield _at(subject, "stub", [index], "an alternative has no text and a round logprob")
+            break
+    for index, token in enumerate(first):
+        if token.text and len(token.top) >= _NAMELESS_MIN_ENTRIES and not any(map(_is_named, token.top)):
+            yield _at(subject, "nameless", [index], "no alternative has a text, bytes or an id")
             break
 
 
@@ -131,10 +142,10 @@ def _at(subject: Subject, code: str, indices: NDArray[np.int64] | list[int], mes
     )
 
 
-def _all_zero(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
+def _all_zero(subject: Subject, tokens: Tokens) -> Iterable[Finding]:
     if len(tokens) < _ALL_ZERO_MIN_TOKENS or subject.is_constrained:
         return
-    if not subject.answer.logprobs.any() and all(len(token.top) <= 1 for token in tokens):
+    if not subject.answer.logprobs.any() and not (subject.lists.size > 1).any():
         yield subject.finding(
             Family.LOGPROBS_FORMAT,
             "all_zero",
@@ -147,7 +158,7 @@ def _all_zero(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
         )
 
 
-def _missing(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
+def _missing(subject: Subject, tokens: Tokens) -> Iterable[Finding]:
     """Find entries for a leading part of the answer only (beyond what the reader itself drops)."""
     observation = subject.observation
     used = observation.completion_tokens
@@ -160,7 +171,7 @@ def _missing(subject: Subject, tokens: Sequence[Token]) -> Iterable[Finding]:
         return
     if len(tokens) >= used - 1:
         return
-    joined = "".join([token.text for token in tokens])
+    joined = "".join(tokens.texts)
     if len(joined) < len(observation.text) and observation.text.startswith(joined):
         yield subject.finding(
             Family.LOGPROBS_FORMAT,
@@ -180,7 +191,7 @@ def detect_misspelt(subject: Subject) -> Iterable[Finding]:
         return
     if "tokens_as_ids" in observation.notes or "logprobs_truncated" in observation.notes:
         return
-    plain = "".join([token.text for token in tokens])
+    plain = "".join(tokens.texts)
     if _spells(plain, text):
         return
     raw = b"".join(
