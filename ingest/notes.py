@@ -50,7 +50,7 @@ NOTES: dict[str, str] = {
     # Logprobs: the chosen token's number is None.
     "logprob_null": "a chosen token has no logprob",
     "logprob_nan": "a chosen token's logprob is not a number",
-    "logprob_impossible": "a chosen token is reported as impossible (-inf, -9999, ...)",
+    "logprob_impossible": "a chosen token is reported as impossible, or too unlikely to say (-inf, -9999)",
     "logprob_positive": "a chosen token's logprob is over 0: probably a linear probability",
     "logprob_differs": "a chosen token's logprob is not the one that its list gives it",
     # Logprobs: the position's list is empty.

@@ -217,3 +217,48 @@ def test_streams_as_proxies_spoil_them() -> None:
         b'{"choices": [{"message": {"content": "a"}}]}{"choices": [], "usage": {"completion_tokens": 3}}'
     )
     assert (joined.text, joined.completion_tokens, joined.notes) == ("a", 3, ("json_joined",))
+
+
+def test_ollama_sends_logprobs_while_a_tool_call_is_put_together() -> None:
+    """server/routes.go: objects with logprobs and no content while the parser holds the text back."""
+    entries = [{"token": text, "logprob": -0.5, "bytes": list(text.encode())} for text in ("{", "}")]
+    lines = [
+        {"message": {"role": "assistant", "content": ""}, "done": False, "logprobs": [entries[0]]},
+        {"message": {"role": "assistant", "content": ""}, "done": False, "logprobs": [entries[1]]},
+        {
+            "message": {"content": "", "tool_calls": [{"function": {"name": "find", "arguments": {}}}]},
+            "done": False,
+        },
+        {"message": {"content": ""}, "done": True, "done_reason": "stop", "eval_count": 2},
+    ]
+    reader = StreamReader(asked=0)
+    reader.feed(json.dumps(lines[0]).encode() + b"\n")
+    assert reader.has_content
+    reader.feed(b"".join(json.dumps(line).encode() + b"\n" for line in lines[1:]))
+    seen = reader.finish()
+    assert [token.text for token in seen.tokens] == ["{", "}"]
+    assert [call.name for call in seen.tool_calls] == ["find"]
+    assert (seen.finish_reason, seen.completion_tokens, seen.failure) == ("stop", 2, None)
+
+
+def test_ollama_breaks_off_with_an_error_line() -> None:
+    body = b'{"model":"m","message":{"content":"half"},"done":false}\n{"error":"runner crashed"}\n'
+    seen = read_answer(body)
+    assert seen.text == "half"
+    assert seen.failure is not None
+    assert (seen.failure.kind, seen.failure.message) == (FailureKind.ERROR_IN_STREAM, "runner crashed")
+
+
+def test_a_token_without_numbers_is_unknown() -> None:
+    """vLLM and TensorRT-LLM leave -9999.0, and no list, where they have no numbers for a token."""
+    known = {"token": "a", "logprob": -0.1, "bytes": [97]}
+    listed = {**known, "top_logprobs": [known]}
+    unknown = {"token": "b", "logprob": -9999.0, "bytes": [98], "top_logprobs": []}
+    choice = {
+        "message": {"content": "ab"},
+        "finish_reason": "stop",
+        "logprobs": {"content": [listed, unknown]},
+    }
+    seen = read_answer(json.dumps({"choices": [choice]}).encode(), asked=1)
+    assert [token.logprob for token in seen.tokens] == [-0.1, None]
+    assert seen.notes == ("logprob_impossible",)
