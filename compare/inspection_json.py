@@ -43,7 +43,11 @@ def observation_json(observation: Observation) -> dict[str, Any]:
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as one JSON object; its numbers are those that the pipeline stores."""
+    """The comparison as one JSON object; its numbers are those that the pipeline stores.
+
+    `gap_nats` of the first divergence is the larger of the two sides' own gaps, the one that decides whether
+    the parting is a near tie; that of one side where the other's list lacks a token, and then it is none.
+    """
     divergence = comparison.divergence
     gaps = () if divergence is None else (divergence.reference_gap_nats, divergence.candidate_gap_nats)
     known = [gap for gap in gaps if gap is not None]
@@ -65,7 +69,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             "position": divergence.position,
             "reference_token": divergence.reference_token,
             "candidate_token": divergence.candidate_token,
-            "gap_nats": max(known) if known else None,
+            "gap_nats": max(known, key=abs) if known else None,
+            "reference_gap_nats": divergence.reference_gap_nats,
+            "candidate_gap_nats": divergence.candidate_gap_nats,
             "near_tie": divergence.is_near_tie,
         },
         "positions": [

@@ -11,6 +11,7 @@ from rich.text import Text
 from compare.inspection import Inspection
 from compare.metrics.spec import REASONS
 from compare.result import Comparison, Finding
+from compare.severity import severity
 from compare.visible import visible_block, visible_line
 from ingest.observation import FailureKind, Observation
 
@@ -54,6 +55,7 @@ def show_comparison(
     console.print(
         Text(f"verdict: {verdict.kind.value}", style)
         + Text(f", probable cause: {verdict.probable_cause}" if has_cause else "", "dim")
+        + Text(f", severity {severity(comparison.scores, verdict):.3f}", "dim")
     )
     for reason in verdict.reasons:
         console.print(Text(f"  {visible_line(reason, 200)}"))
