@@ -83,6 +83,11 @@ def replay_body(
 
     if mirrored.get("n") not in (None, 1):
         put("n", 1)
+    # The prompt given back says nothing of the model, and its tokens would count as the answer's. A request
+    # that generates nothing wants just that, and is left as it is.
+    if body.get("echo") is True and body.get("max_tokens") != 0:
+        del body["echo"]
+        changes.append("removed echo")
     if mode is Mode.GREEDY:
         put("temperature", 0)
         put("seed", seed)

@@ -95,7 +95,8 @@ def reserved_in(subject: Subject, part: Part) -> list[re.Match[str]]:
     hits = [match for match in RESERVED.finditer(text) if match.group() not in subject.prompt]
     if not hits:
         return []
-    hits = [match for match in hits if not _is_html(text, match.group())]
+    html = {token for token in {match.group() for match in hits} if _is_html(text, token)}
+    hits = [match for match in hits if match.group() not in html]
     if part.place in ("text", "reasoning"):
         spans = _code_spans(text)
         said = subject.observation.text if part.place == "reasoning" else ""

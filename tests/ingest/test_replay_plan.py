@@ -126,6 +126,19 @@ def test_greedy_legacy_body() -> None:
     assert "max_tokens=16 (none was set)" in built.changes
 
 
+@pytest.mark.parametrize("mode", [Mode.GREEDY, Mode.AS_SENT])
+def test_the_prompt_is_not_asked_back(mode: Mode) -> None:
+    sent = {"prompt": "x", "echo": True, "max_tokens": 5}
+    built = build(sent, mode, path="/v1/completions")
+    assert "echo" not in built.body and "removed echo" in built.changes
+    assert sent["echo"] is True
+
+
+def test_a_request_that_only_scores_its_prompt_keeps_its_echo() -> None:
+    built = build({"prompt": "x", "echo": True, "max_tokens": 0}, Mode.AS_SENT, path="/v1/completions")
+    assert (built.body["echo"], built.body["max_tokens"]) == (True, 0)
+
+
 def test_as_sent_keeps_the_sampling() -> None:
     sent = {"temperature": 0.7, "top_p": 0.9, "n": 1, "max_completion_tokens": 100, "seed": 3}
     built = build(sent, Mode.AS_SENT)
