@@ -80,6 +80,7 @@ def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comp
             verdict=judge(pair, scored.scores, findings, settings.compare, tags),
             divergence=scored.divergence,
             positions=scored.positions,
+            forced_positions=scored.forced_positions,
             noise=scored.noise,
             candidate_noise=scored.candidate_noise,
             tags=tags,

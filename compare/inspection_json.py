@@ -77,7 +77,11 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "positions": [
             {
                 "index": position.index,
+                "role": position.role,
                 "kl_lower_nats": position.kl_lower_nats,
+                "js_lower_nats": position.js_lower_nats,
+                "js_upper_nats": position.js_upper_nats,
+                "probability_change": position.probability_change,
                 "reference": {
                     "entropy_lower_nats": position.reference_entropy_lower_nats,
                     "entropy_upper_nats": position.reference_entropy_upper_nats,

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from compare.position_scores import PositionScores
+
 Side = Literal["reference", "candidate"]
 
 
@@ -78,17 +80,6 @@ class Divergence(msgspec.Struct, frozen=True):
     is_near_tie: bool
 
 
-class PositionScore(msgspec.Struct, frozen=True):
-    """Numbers of one position of the common prefix, kept for display."""
-
-    index: int
-    kl_lower_nats: float | None
-    reference_entropy_lower_nats: float | None
-    reference_entropy_upper_nats: float | None
-    candidate_entropy_lower_nats: float | None
-    candidate_entropy_upper_nats: float | None
-
-
 class VerdictKind(StrEnum):
     """The conclusion on one pair (design, section 6)."""
 
@@ -126,7 +117,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     verdict: Verdict
     divergence: Divergence | None = None
-    positions: tuple[PositionScore, ...] = ()
+    positions: PositionScores = PositionScores()
+    """Those of the common prefix."""
+    forced_positions: PositionScores = PositionScores()
+    """Those of the reference's own tokens."""
     noise: Scores | None = None
     """Scores of the reference against its second observation, where there was one."""
     candidate_noise: Scores | None = None

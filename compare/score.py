@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from compare.metrics.answer_entropy import answer_positions, score_answer_entropy
 from compare.metrics.embedding import CosineResult, TextEncoder
-from compare.metrics.forced import score_forced
 from compare.metrics.grounding import score_grounding
 from compare.metrics.latency import score_latency
-from compare.metrics.prefix import score_prefix
 from compare.metrics.sides import Sides, candidate_noise_of, noise_of, sides_of
 from compare.metrics.spec import METRICS
 from compare.metrics.structure import score_structure
 from compare.metrics.text import answer_text, score_text
+from compare.metrics.token_scores import TokenResult, score_tokens
 from compare.metrics.tool_calls import score_tool_calls
-from compare.result import Divergence, PositionScore, Scores
+from compare.position_scores import PositionScores
+from compare.result import Divergence, Scores
 from ingest.pair import ResponsePair
 from ingest.settings import CompareSettings
 from ingest.structure import ExpectedStructure, expects_json
@@ -35,7 +34,8 @@ class ScoredPair:
 
     scores: Scores
     divergence: Divergence | None = None
-    positions: tuple[PositionScore, ...] = ()
+    positions: PositionScores = PositionScores()
+    forced_positions: PositionScores = PositionScores()
     noise: Scores | None = None
     candidate_noise: Scores | None = None
     differing_paths: tuple[str, ...] = ()
@@ -48,6 +48,7 @@ class _Work:
     sides: Sides
     texts: tuple[str, str]
     scores: Scores = field(default_factory=Scores)
+    differing_paths: tuple[str, ...] = ()
 
 
 def score_pairs(
@@ -62,49 +63,54 @@ def score_pairs(
     it from a worker thread. `expected_of` says what structure a pair's answers should have, where the
     request alone does not. Raises SettingsError if the encoder's model cannot be loaded.
     """
-    results: list[ScoredPair] = []
     works: list[_Work] = []
+    results: list[ScoredPair] = []
+    owners: list[_Work] = []
     for pair in pairs:
         expected = expected_of(pair) if expected_of else expects_json(pair.mirrored.body)
-        work = _work(sides_of(pair, expected))
-        result = _score(work, settings)
-        works.append(work)
-        for sides, is_candidate in (
-            (noise_of(pair, expected), False),
-            (candidate_noise_of(pair, expected), True),
-        ):
-            if sides is not None:
-                work = _work(sides)
-                noise = _score(work, settings).scores
-                works.append(work)
-                if is_candidate:
-                    result.candidate_noise = noise
-                else:
-                    result.noise = noise
-        results.append(result)
+        owner = _score(sides_of(pair, expected))
+        noise, candidate_noise = (
+            None if sides is None else _score(sides)
+            for sides in (noise_of(pair, expected), candidate_noise_of(pair, expected))
+        )
+        works += [work for work in (owner, noise, candidate_noise) if work is not None]
+        owners.append(owner)
+        results.append(
+            ScoredPair(
+                owner.scores,
+                noise=None if noise is None else noise.scores,
+                candidate_noise=None if candidate_noise is None else candidate_noise.scores,
+                differing_paths=owner.differing_paths,
+            )
+        )
+    tokens = _put_tokens(works, settings)
+    for owner, result in zip(owners, results, strict=True):
+        found = tokens[id(owner)]
+        result.divergence, result.positions = found.divergence, found.positions
+        result.forced_positions = found.forced_positions
     _put_cosines(works, encoder)
     for work in works:
         _check_complete(work.scores)
     return results
 
 
-def _work(sides: Sides) -> _Work:
-    return _Work(sides, (answer_text(sides.reference), answer_text(sides.candidate)))
+def _score(sides: Sides) -> _Work:
+    """Put every score that looks at one pair alone."""
+    work = _Work(sides, (answer_text(sides.reference), answer_text(sides.candidate)))
+    score_text(sides, work.texts, work.scores)
+    structure = score_structure(sides, work.scores)
+    score_grounding(sides, structure.readings, work.scores)
+    work.differing_paths = structure.differing + score_tool_calls(sides, work.scores)
+    score_latency(sides, work.scores)
+    return work
 
 
-def _score(work: _Work, settings: CompareSettings) -> ScoredPair:
-    """Put every score but the cosines."""
-    sides, scores = work.sides, work.scores
-    positions = answer_positions(sides)
-    prefix = score_prefix(sides, positions, scores, settings.near_tie_nats)
-    score_answer_entropy(sides, positions, scores)
-    score_forced(sides, scores)
-    score_text(sides, work.texts, scores)
-    structure = score_structure(sides, scores)
-    score_grounding(sides, structure.readings, scores)
-    paths = structure.differing + score_tool_calls(sides, scores)
-    score_latency(sides, scores)
-    return ScoredPair(scores, prefix.divergence, prefix.positions, differing_paths=paths)
+def _put_tokens(works: Sequence[_Work], settings: CompareSettings) -> dict[int, TokenResult]:
+    """Put the scores of tokens, all positions of the batch at once; return what is shown, by work."""
+    found = score_tokens(
+        [work.sides for work in works], [work.scores for work in works], settings.near_tie_nats
+    )
+    return {id(work): result for work, result in zip(works, found, strict=True)}
 
 
 def _put_cosines(works: Sequence[_Work], encoder: TextEncoder | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compare.outcomes import ComparedPair
+from compare.position_scores import NUMBER_COLUMNS
 from compare.row_values import (
     float32,
     float64,
@@ -23,6 +24,9 @@ from ingest.records import MirroredRequest, SourcePosition
 
 DISPLAY_ALTERNATIVES = 5
 """How many alternatives of a token are stored, for display; numbers are computed from the full list."""
+
+FORCED_NUMBERS = ("kl_lower_nats", "js_lower_nats", "js_upper_nats", "probability_change")
+"""The numbers of its positions that a forced pair's row keeps."""
 
 Row = dict[str, Any]
 
@@ -149,17 +153,9 @@ def positions_row(compared: ComparedPair) -> Row | None:
         return None
     return {
         **key_columns(compared),
-        "index": [position.index for position in positions],
-        **{
-            name: [float32(getattr(position, name)) for position in positions]
-            for name in (
-                "kl_lower_nats",
-                "reference_entropy_lower_nats",
-                "reference_entropy_upper_nats",
-                "candidate_entropy_lower_nats",
-                "candidate_entropy_upper_nats",
-            )
-        },
+        "index": list(positions.indices),
+        **{name: positions.numbers(name) for name in NUMBER_COLUMNS},
+        "role": positions.roles,
     }
 
 
@@ -187,17 +183,16 @@ def forced_columns(compared: ComparedPair) -> Row | None:
     forced = compared.pair.forced
     if forced is None:
         return None
-    steps = forced.positions
+    reference, candidate = forced.reference, forced.candidate
+    scores = compared.comparison.forced_positions
     return {
         "unscored_reason": maybe_text(forced.unscored),
-        "token_id": [uint32(step.token_id) or 0 for step in steps],
-        "token": [text(step.token_text) for step in steps],
-        "reference_logprob": [float32(step.reference_logprob) for step in steps],
-        "candidate_logprob": [float32(step.candidate_logprob) for step in steps],
-        "reference_top1_token": [
-            text(step.reference_top[0].text) if step.reference_top else None for step in steps
-        ],
-        "candidate_top1_token": [
-            text(step.candidate_top[0].text) if step.candidate_top else None for step in steps
-        ],
+        "token_id": [uint32(token.id) or 0 for token in reference],
+        "token": [text(token.text) for token in reference],
+        "reference_logprob": [float32(token.logprob) for token in reference],
+        "candidate_logprob": [float32(token.logprob) for token in candidate],
+        "reference_top1_token": [text(token.top[0].text) if token.top else None for token in reference],
+        "candidate_top1_token": [text(token.top[0].text) if token.top else None for token in candidate],
+        **{name: scores.numbers(name) for name in FORCED_NUMBERS},
+        "role": scores.roles,
     }

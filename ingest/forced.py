@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
+
 from ingest.endpoint import Endpoint
 from ingest.forced_server import ForcedPrompt, ForcedServer
 from ingest.llama_cpp import LlamaCpp
 from ingest.observation import Observation
-from ingest.pair import Forced, ForcedPosition
+from ingest.pair import Forced
 from ingest.replay_body import is_constrained
-from ingest.tokens import Token
+from ingest.tokens import Token, Tokens
 from ingest.vllm import Vllm
 
 UNSCORED_REASONS = (
@@ -123,10 +125,11 @@ class ForcedScorer:
         if seen is None:
             return Forced(unscored="request_failed")
         return Forced(
-            positions=tuple(
-                _position(ids[place], token, there)
+            reference=Tokens(msgspec.structs.replace(token, id=ids[place]) for place, token in scored),
+            candidate=Tokens(
+                _candidate(ids[place], token, there)
                 for (place, token), there in zip(scored, seen, strict=True)
-            )
+            ),
         )
 
 
@@ -162,13 +165,7 @@ async def _forced_ids(
     return ids[:certain] if reference.text.encode().startswith(raw) else []
 
 
-def _position(token_id: int, reference: Token, candidate: Token) -> ForcedPosition:
-    return ForcedPosition(
-        token_id=token_id,
-        token_text=reference.text,
-        reference_logprob=reference.logprob,
-        candidate_logprob=next((item.logprob for item in candidate.top if item.id == token_id), None),
-        reference_top=reference.top[: reference.ranked],
-        candidate_top=candidate.top[: candidate.ranked],
-        token_raw=reference.raw,
-    )
+def _candidate(token_id: int, reference: Token, there: Token) -> Token:
+    """Return the candidate's distribution as one of the reference's token."""
+    logprob = next((item.logprob for item in there.top if item.id == token_id), None)
+    return Token(reference.text, logprob, reference.raw, token_id, there.top, there.ranked)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from ingest.alternative import Alternative
 from ingest.observation import Observation
 from ingest.records import MirroredRequest
+from ingest.tokens import Tokens
 
 
 class Mode(StrEnum):
@@ -20,27 +20,15 @@ class Mode(StrEnum):
     MIRRORED = "mirrored"
 
 
-class ForcedPosition(msgspec.Struct, frozen=True):
-    """Both distributions at one position of the reference's own answer.
+class Forced(msgspec.Struct, frozen=True):
+    """Teacher-forced positions, or why there are none (`unscored`).
 
-    `token_id` is the reference's token there; the tuples are ranked lists, most likely first.
-    `candidate_logprob` is the candidate's log-probability of that token, None if outside its list.
+    Both hold the reference's own tokens, position by position, each with its side's distribution there:
+    `top` is that side's list and `logprob` what it gives the token, None if it is outside the list.
     """
 
-    token_id: int
-    token_text: str
-    reference_logprob: float | None
-    candidate_logprob: float | None
-    reference_top: tuple[Alternative, ...]
-    candidate_top: tuple[Alternative, ...]
-    token_raw: bytes | None = None
-    """The token's bytes, by which lists without ids know it; None where unknown."""
-
-
-class Forced(msgspec.Struct, frozen=True):
-    """Teacher-forced positions, or why there are none (`unscored`)."""
-
-    positions: tuple[ForcedPosition, ...] = ()
+    reference: Tokens = Tokens()
+    candidate: Tokens = Tokens()
     unscored: str | None = None
 
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from compare.detectors.asked import is_asked_for, other_side_repeats
 from compare.detectors.subject import Subject
 from compare.detectors.top_lists import UNSURE
-from compare.metrics.distribution import normalise, report_of
+from compare.metrics.distribution import normalise
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
-from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns
+from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns, Tokens
 
 LARGEST_VOCABULARY = 262_144
 """Stands in where the vocabulary is not known: an upper bound grows with it."""
@@ -47,14 +47,14 @@ def detect_runs(subject: Subject, settings: DetectorSettings) -> Iterable[Findin
 
 def lower_bounds(tokens: list[Token]) -> NDArray[np.float64]:
     """(n,) lower bounds of the entropy in nats, 0 where a list cannot be trusted."""
-    positions = normalise([report_of(token) for token in tokens])
+    positions = normalise(Tokens(tokens).columns)
     bounds: NDArray[np.float64] = np.where(positions.is_scored, entropy_lower(positions), 0.0)
     return bounds
 
 
 def upper_bounds(tokens: list[Token], vocabulary: int) -> NDArray[np.float64]:
     """(n,) upper bounds of the entropy in nats, infinite where a list cannot be trusted."""
-    positions = normalise([report_of(token) for token in tokens])
+    positions = normalise(Tokens(tokens).columns)
     bounds: NDArray[np.float64] = np.where(positions.is_scored, entropy_upper(positions, vocabulary), np.inf)
     return bounds
 

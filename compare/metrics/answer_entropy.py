@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from compare.metrics.distribution import Positions, normalise, report_of
-from compare.metrics.entropy import entropy_lower, entropy_upper
-from compare.metrics.sides import Sides, first_reason, scored_only, token_reason
+from compare.metrics.distribution import Codes
+from compare.metrics.runs import first_reason
 from compare.result import Scores
 
 
-def answer_positions(sides: Sides) -> tuple[Positions, Positions]:
-    """Return both answers' reports in normal form, one row a token."""
-    reference, candidate = (
-        normalise([report_of(token) for token in side.tokens]) for side in (sides.reference, sides.candidate)
-    )
-    return reference, candidate
+class EntropySums:
+    """Sums of a side's bounds, gathered from the parts of its answer."""
+
+    __slots__ = ("count", "lower", "reason", "upper")
+
+    def __init__(self) -> None:
+        self.lower = self.upper = 0.0
+        self.count = 0
+        self.reason: str | None = None
+
+    def add(self, lower: float, upper: float, count: int, reason: Codes) -> None:
+        """Take one part: sums over its scored positions, their number, and every position's reason."""
+        self.lower += lower
+        self.upper += upper
+        self.count += count
+        if not count and len(reason) and self.reason is None:
+            self.reason = first_reason(reason)
 
 
-def score_answer_entropy(sides: Sides, positions: tuple[Positions, Positions], scores: Scores) -> None:
-    """Put `entropy_<side>_lower_nats` and `_upper_nats`: means over the side's scored positions."""
-    for name, observation, body, own in (
-        ("reference", sides.reference, sides.reference_body, positions[0]),
-        ("candidate", sides.candidate, sides.candidate_body, positions[1]),
-    ):
-        lower_name, upper_name = f"entropy_{name}_lower_nats", f"entropy_{name}_upper_nats"
-        reason = token_reason(observation, body, sides.mode)
-        if reason is None and not own.is_scored.any():
-            reason = first_reason(own.reasons)
-        if reason is not None:
-            scores.skip(lower_name, reason)
-            scores.skip(upper_name, reason)
-            continue
-        scores.put(lower_name, float(scored_only(entropy_lower(own), own.reasons).mean()))
-        if sides.vocabulary_size is None:
-            scores.skip(upper_name, "no_vocabulary_size")
-        else:
-            upper = entropy_upper(own, sides.vocabulary_size)
-            scores.put(upper_name, float(scored_only(upper, own.reasons).mean()))
+def score_answer_entropy(
+    name: str, reason: str | None, sums: EntropySums, scores: Scores, *, has_vocabulary: bool
+) -> None:
+    """Put `entropy_<name>_lower_nats` and `_upper_nats`: means over the side's scored positions."""
+    lower_name, upper_name = f"entropy_{name}_lower_nats", f"entropy_{name}_upper_nats"
+    if reason is None and not sums.count:
+        reason = sums.reason or "no_logprobs"
+    if reason is not None:
+        scores.skip(lower_name, reason)
+        scores.skip(upper_name, reason)
+        return
+    scores.put(lower_name, sums.lower / sums.count)
+    if has_vocabulary:
+        scores.put(upper_name, sums.upper / sums.count)
+    else:
+        scores.skip(upper_name, "no_vocabulary_size")

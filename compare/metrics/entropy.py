@@ -15,29 +15,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from compare.metrics.distribution import Floats, Positions
+from compare.metrics.distribution import Floats, Ints, Positions
 
 
 def entropy_lower(positions: Positions) -> Floats:
-    """Return (n,) lower bounds in nats; rows that are not scored hold numbers without meaning."""
+    """Return (n,) lower bounds in nats; positions that are not scored hold numbers without meaning."""
     unseen, bound = positions.unseen, positions.unseen_bound
     whole = np.floor(np.divide(unseen, bound, out=np.zeros_like(bound), where=bound > 0.0))
     remainder = np.maximum(unseen - whole * bound, 0.0)
-    lower: Floats = _known_part(positions) + whole * _plogp(bound) + _plogp(remainder)
+    lower: Floats = positions.surprise + whole * _plogp(bound) + _plogp(remainder)
     return lower
 
 
-def entropy_upper(positions: Positions, vocabulary_size: int) -> Floats:
-    """Return (n,) upper bounds in nats. `vocabulary_size` counts the known tokens too."""
+def entropy_upper(positions: Positions, vocabulary_size: int | Ints) -> Floats:
+    """Return (n,) upper bounds in nats. `vocabulary_size`, one or (n,), counts the known tokens too."""
     left = np.maximum(vocabulary_size - positions.known, 0)
     tail = np.where(left > 0, positions.unseen, 0.0)
-    upper: Floats = _known_part(positions) + _plogp(tail) + tail * np.log(np.maximum(left, 1))
+    upper: Floats = positions.surprise + _plogp(tail) + tail * np.log(np.maximum(left, 1))
     return upper
-
-
-def _known_part(positions: Positions) -> Floats:
-    part: Floats = _plogp(positions.probability).sum(axis=1)
-    return part
 
 
 def _plogp(p: Floats) -> Floats:

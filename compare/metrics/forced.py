@@ -10,78 +10,81 @@ import math
 
 import numpy as np
 
-from compare.metrics.agreement import top1_agreement
-from compare.metrics.distribution import Positions, forced_reports, normalise, overlap
-from compare.metrics.kl import kl_lower
-from compare.metrics.prefix import put_kl
-from compare.metrics.sides import Sides, first_reason, scored_only
+from compare.metrics.pair_summary import PairSummary
+from compare.metrics.sides import Sides
 from compare.result import Scores
-from ingest.pair import ForcedPosition
+from ingest.pair import Forced
 from ingest.replay_body import is_constrained
+from ingest.tokens import Tokens
 
+KL_PERCENTILES = {"p99": 0.99}
+CHANGE_PERCENTILES = {"p1": 0.01, "p99": 0.99}
 _NAMES = (
     "kl_forced_mean_nats",
-    "kl_forced_p99_nats",
     "kl_forced_max_nats",
+    *(f"kl_forced_{label}_nats" for label in KL_PERCENTILES),
+    "js_forced_lower_mean_nats",
+    "js_forced_upper_mean_nats",
     "top1_agreement_forced_ratio",
+    "probability_change_forced_mean",
+    "probability_change_forced_rms",
+    *(f"probability_change_forced_{label}" for label in CHANGE_PERCENTILES),
     "perplexity_forced_ratio",
 )
 _LARGEST_EXPONENT = 700.0
 
 
-def score_forced(sides: Sides, scores: Scores) -> None:
-    """Put the forced scores.
+def forced_reason(sides: Sides) -> str | None:
+    """Return why a pair has no forced scores as a whole.
 
-    Unscored as a whole: `not_asked` (not chosen for forced scoring, and every noise pair),
-    `constrained`, or the reason why there are no positions.
+    `not_asked` (not chosen for forced scoring, and every noise pair), `constrained`, or the reason why
+    there are no positions.
     """
     forced = sides.forced
     if forced is None:
-        reason: str | None = "not_asked"
-    elif is_constrained(sides.reference_body) or is_constrained(sides.candidate_body):
-        reason = "constrained"
-    else:
-        reason = forced.unscored or (None if forced.positions else "no_logprobs")
-    if reason is not None or forced is None:
-        for name in _NAMES:
-            scores.skip(name, reason or "not_asked")
-        return
-    reports = [forced_reports(position) for position in forced.positions]
-    reference = normalise([report for report, _ in reports])
-    candidate = normalise([report for _, report in reports])
-    shared = overlap(reference, candidate)
-    values = put_kl("kl_forced", kl_lower(reference, candidate, shared), scores)
-    if len(values):
-        # Linear interpolation between order statistics, numpy's default.
-        scores.put("kl_forced_p99_nats", float(np.quantile(values, 0.99)))
-    else:
-        scores.skip("kl_forced_p99_nats", scores.unscored["kl_forced_mean_nats"])
-    agreement = scored_only(top1_agreement(reference, candidate, shared), shared.reasons)
-    if len(agreement):
-        scores.put("top1_agreement_forced_ratio", float(agreement.mean()))
-    else:
-        scores.skip("top1_agreement_forced_ratio", first_reason(shared.reasons))
-    _put_perplexity(forced.positions, candidate, scores)
+        return "not_asked"
+    if is_constrained(sides.reference_body) or is_constrained(sides.candidate_body):
+        return "constrained"
+    return forced.unscored or (None if len(forced.reference) else "no_logprobs")
 
 
-def _put_perplexity(positions: tuple[ForcedPosition, ...], candidate: Positions, scores: Scores) -> None:
-    """Put exp(mean(log p - log q)) over the forced tokens.
+def score_forced(reason: str | None, summary: PairSummary, place: int, scores: Scores) -> None:
+    """Put the forced scores; the pair's positions are those of `place` in the summary.
 
-    A forced token that the candidate's list lacks has at most the last ranked probability; counting it
-    so makes the ratio a lower bound, where leaving it out would hide just the worst positions.
+    The perplexity ratio is exp(mean(log p - log q)) over the forced tokens. A forced token that the
+    candidate's list lacks has at most the last ranked probability; counting it so makes the ratio a
+    lower bound, where leaving it out would hide just the worst positions.
     """
-    gaps: list[float] = []
-    for row, position in enumerate(positions):
-        p, q = position.reference_logprob, position.candidate_logprob
-        if q is None and candidate.reasons[row] is None:
-            bound = 0.0 if candidate.is_exhausted[row] else float(candidate.last_ranked[row])
-            q = math.log(bound) if bound > 0.0 else -math.inf
-        if p is not None and q is not None and p > -math.inf:
-            gaps.append(p - q)
-    mean = sum(gaps) / len(gaps) if gaps else math.nan
-    if not gaps:
+    if reason is not None:
+        for name in _NAMES:
+            scores.skip(name, reason)
+        return
+    summary.put(place, "forced", KL_PERCENTILES, CHANGE_PERCENTILES, scores)
+    mean = summary.log_ratio[place]
+    if mean is None:
         scores.skip("perplexity_forced_ratio", "no_logprobs")
     elif not mean < _LARGEST_EXPONENT:
         scores.skip("perplexity_forced_ratio", "infinite")
     else:
         scores.put("perplexity_forced_ratio", math.exp(mean))
+
+
+def forced_indices(forced: Forced, answer: Tokens) -> list[int]:
+    """Return where the forced tokens stand in the reference's answer.
+
+    They are its tokens in their order, but for some that were passed over; two tokens of one id are told
+    apart by that order alone, the first fit being taken.
+    """
+    ids = forced.reference.columns.id
+    own = answer.columns.id
+    if len(ids) <= len(own) and np.array_equal(own[: len(ids)], ids):
+        return list(range(len(ids)))
+    places: list[int] = []
+    listed, place = own.tolist(), 0
+    for token_id in ids.tolist():
+        try:
+            place = listed.index(token_id, place) + 1
+        except ValueError:
+            place += 1  # the answer lacks it: as good a place as any
+        places.append(place - 1)
+    return places

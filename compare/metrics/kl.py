@@ -36,17 +36,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compare.metrics.distribution import ROUNDING_MASS, Bools, Floats, Overlap, Positions
+from compare.metrics.distribution import (
+    INFINITE,
+    ROUNDING_MASS,
+    Bools,
+    Codes,
+    Floats,
+    Ints,
+    Positions,
+    reason_names,
+)
+from compare.metrics.overlap import TINY, Overlap
 
-TINY = 1e-300
+_WIDTHS = (1, 2, 3, 5, 8, 13)
+"""Positions are solved together with those that have about as many one-sided tokens."""
+
+_Unknown = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+"""p (a, n) outside the candidate's list, q (b, n) outside the reference's, and r_P, r_Q, m_Q, m_P (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class KlBounds:
-    """(n,) lower bounds in nats, and for each position why there is none (None where there is)."""
+    """(n,) lower bounds in nats, and for each position why there is none (codes of POSITION_REASONS)."""
 
     nats: Floats
-    reasons: tuple[str | None, ...]
+    reason: Codes
+
+    @property
+    def reasons(self) -> tuple[str | None, ...]:
+        """(n,) why there is no bound, None where there is one."""
+        return reason_names(self.reason)
 
 
 def kl_lower(reference: Positions, candidate: Positions, shared: Overlap) -> KlBounds:
@@ -56,66 +75,85 @@ def kl_lower(reference: Positions, candidate: Positions, shared: Overlap) -> KlB
     a token that the candidate is known to hold impossible.
     """
     p, q = reference.probability, candidate.probability
-    in_both_p: Bools = np.any(shared.same, axis=2)
-    in_both_q: Bools = np.any(shared.same, axis=1)
-    # Only what is in both lists is compared entry by entry; logarithms, since exp may underflow.
-    q_log = np.where(shared.same, candidate.logprob[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
-    is_known = in_both_p & (p > 0.0)
-    is_infinite = (is_known & (q_log == -np.inf)).any(axis=1)
-    gap = np.subtract(reference.logprob, q_log, out=np.zeros_like(p), where=is_known & np.isfinite(q_log))
-    exact = (p * gap).sum(axis=1)
-
-    # Below TINY a token changes no sum, and its reciprocal would overflow.
-    only_p = np.where(reference.has_entry & ~in_both_p & (p > TINY), p, 0.0)
-    only_q = np.where(candidate.has_entry & ~in_both_q & (q > TINY), q, 0.0)
+    is_infinite = (shared.is_shared & (p > TINY) & ~shared.is_possible).any(axis=0)
+    exact = (p * shared.gap).sum(axis=0)
+    only_p, count_p = _packed(p, ~shared.is_shared & (p > TINY))
+    only_q, count_q = _packed(q, ~shared.is_shared_candidate & (q > TINY))
     r_p, r_q = reference.unseen, candidate.unseen
     u, v = candidate.last_ranked, reference.last_ranked
-    spare = r_p - v * np.count_nonzero(only_q > 0.0, axis=1)
-    is_infinite |= candidate.is_exhausted & ((only_p > 0.0).any(axis=1) | (spare > ROUNDING_MASS))
+    spare = r_p - v * count_q
+    is_infinite |= candidate.is_exhausted & ((count_p > 0) | (spare > ROUNDING_MASS))
 
-    rest, level = _least_unseen(only_p, only_q, r_p, r_q, u, v)
-    doubtful = np.flatnonzero((r_q < ROUNDING_MASS) & (level < 1.0) & ~candidate.is_exhausted)
-    if len(doubtful):
-        rows = (only_p[doubtful], only_q[doubtful], r_p[doubtful], r_q[doubtful], u[doubtful], v[doubtful])
-        rest[doubtful] = _least_with_rounding(*rows)
+    unknown = only_p, only_q, r_p, r_q, u, v
+    rest, level = np.zeros_like(r_p), np.ones_like(r_p)
+    is_open = (shared.reason == 0) & ~is_infinite
+    widest = np.maximum(count_p, count_q)
+    least = -1
+    for most in (*_WIDTHS, int(widest.max(initial=0))):
+        at = np.flatnonzero(is_open & (widest > least) & (widest <= most))
+        least = max(least, most)
+        if len(at):
+            rest[at], level[at] = _least_unseen(*_some(unknown, at, most))
+    at = np.flatnonzero((r_q < ROUNDING_MASS) & (level < 1.0) & is_open & ~candidate.is_exhausted)
+    if len(at):
+        rest[at] = _least_with_rounding(*_some(unknown, at, int(widest[at].max())))
     nats = np.where(is_infinite, 0.0, np.maximum(exact + rest, 0.0))
-    return KlBounds(
-        nats,
-        tuple(
-            reason or ("infinite" if infinite else None)
-            for reason, infinite in zip(shared.reasons, is_infinite, strict=True)
-        ),
-    )
+    reason = np.where((shared.reason == 0) & is_infinite, np.uint8(INFINITE), shared.reason)
+    return KlBounds(nats, reason)
+
+
+def _packed(values: Floats, kept: Bools) -> tuple[Floats, Ints]:
+    """Return the kept values of each column without holes, 0 behind them, and how many they are.
+
+    One-sided tokens are few: what is solved for them should not run over the whole lists.
+    """
+    turned = np.array(kept.T, order="C")
+    counts: Ints = np.count_nonzero(kept, axis=0).astype(np.int64)
+    column = np.repeat(np.arange(len(turned)), counts)
+    at = np.flatnonzero(turned) - column * len(kept)
+    place = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    packed = np.zeros((int(counts.max(initial=0)), len(turned)))
+    packed[place, column] = values[at, column]
+    return packed, counts
+
+
+def _some(unknown: _Unknown, at: Ints, most: int) -> _Unknown:
+    """Return some positions of the problem, none of which has more than `most` tokens on one side alone."""
+    p, q, r_p, r_q, u, v = unknown
+    return p[:most, at], q[:most, at], r_p[at], r_q[at], u[at], v[at]
 
 
 def _least_unseen(
     p: Floats, q: Floats, r_p: Floats, r_q: Floats, u: Floats, v: Floats
 ) -> tuple[Floats, Floats]:
-    """Solve the problem for n rows and return the minimum and the level L.
+    """Solve the problem for n positions and return the minimum and the level L.
 
-    p (n, a) is 0 outside A, q (n, b) outside B. Where the sides fill apart, L is that of A.
+    p (a, n) is 0 outside A, q (b, n) outside B. Where the sides fill apart, L is that of A.
     """
-    u_, v_ = u[:, None], v[:, None]
+    is_q = q > 0.0
+    v_q = v * is_q
     level = _walk(
-        np.concatenate([_ratio(u_, p), _ratio(q, v_)], axis=1),
-        np.concatenate([np.broadcast_to(-u_, p.shape), q], axis=1),
-        np.concatenate([-p, np.where(q > 0.0, v_, 0.0)], axis=1),
+        np.concatenate([_ratio(u, p), _ratio(q, v_q)]),
+        np.concatenate([-u * (p > 0.0), q]),
+        np.concatenate([-p, v_q]),
         r_q,
-        p.sum(axis=1) + r_p - v * np.count_nonzero(q > 0.0, axis=1),
+        p.sum(axis=0) + r_p - v_q.sum(axis=0),
     )
-    q_a = _filled(p, u_, level)
-    p_b = _filled(q, v_, np.divide(1.0, level, out=np.zeros_like(level), where=level > 0.0))
-    s, t = r_q - q_a.sum(axis=1), r_p - p_b.sum(axis=1)
-    is_joint = (s > 0.0) & (t > 0.0) & np.isfinite(level)
+    q_a = _filled(p, u, level)
+    p_b = _filled(q, v, 1.0 / np.maximum(level, TINY))
+    s, t = r_q - q_a.sum(axis=0), r_p - p_b.sum(axis=0)
+    is_joint = (s > 0.0) & (t > 0.0) & (level < np.inf)
     apart = np.flatnonzero(~is_joint)
-    level[apart], q_a[apart] = _fill(p[apart], u[apart], r_q[apart])
-    _, p_b[apart] = _fill(q[apart], v[apart], r_p[apart])
+    if len(apart):
+        level[apart], q_a[:, apart] = _fill(p[:, apart], u[apart], r_q[apart])
+        _, p_b[:, apart] = _fill(q[:, apart], v[apart], r_p[apart])
     bucket = np.where(is_joint, -t * np.log(np.where(is_joint, level, 1.0)), 0.0)
-    return _relative(p, q_a).sum(axis=1) + _relative(p_b, q).sum(axis=1) + bucket, level
+    known = _relative(np.concatenate([p, p_b]), np.concatenate([q_a, q]))
+    return known.sum(axis=0) + bucket, level
 
 
 def _least_with_rounding(p: Floats, q: Floats, r_p: Floats, r_q: Floats, u: Floats, v: Floats) -> Floats:
-    """Solve it for rows whose r_Q is no more than rounding and where more of it would lower the KL.
+    """Solve it for positions whose r_Q is no more than rounding and where more of it would lower the KL.
 
     A server's 32-bit sum of exponentials misses the smallest ones, so its probabilities come out too
     large by a common factor 1 + e and r_Q too small by e. With r_Q + e the minimum is the former one
@@ -123,63 +161,63 @@ def _least_with_rounding(p: Floats, q: Floats, r_p: Floats, r_q: Floats, u: Floa
     """
     most = np.full_like(r_q, ROUNDING_MASS)
     _, level = _least_unseen(p, q, r_p, most, u, v)
-    p_b = np.minimum(v[:, None], q).sum(axis=1)
-    at_one = np.minimum(u[:, None], p).sum(axis=1) + np.maximum(r_p - p_b, 0.0)
+    p_b = np.minimum(v, q).sum(axis=0)
+    at_one = np.minimum(u, p).sum(axis=0) + np.maximum(r_p - p_b, 0.0)
     used = np.where(level <= 1.0, most, np.clip(at_one, r_q, most))
     least, _ = _least_unseen(p, q, r_p, used, u, v)
     return least + np.log1p(used - r_q)
 
 
 def _fill(weights: Floats, cap: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """Spread `total` over each row in proportion to `weights`, at most `cap` an entry.
+    """Spread `total` over each column in proportion to `weights`, at most `cap` an entry.
 
-    Returns the level, infinite where all entries reach the cap, and the filled rows.
+    Returns the level, infinite where all entries reach the cap, and the filled columns.
     """
-    caps = cap[:, None]
-    level = _walk(
-        _ratio(caps, weights), np.broadcast_to(-caps, weights.shape), -weights, total, weights.sum(axis=1)
-    )
+    level = _walk(_ratio(cap, weights), -cap * (weights > 0.0), -weights, total, weights.sum(axis=0))
     level = np.where(total > 0.0, level, 0.0)
-    return level, _filled(weights, caps, level)
+    return level, _filled(weights, cap, level)
 
 
 def _filled(weights: Floats, cap: Floats, level: Floats) -> Floats:
     """Return min(cap, level * weight), 0 where the weight is 0 even if the level is infinite."""
-    scaled = np.multiply(weights, level[:, None], out=np.zeros_like(weights), where=weights > 0.0)
-    return np.minimum(cap, scaled)
+    filled: Floats = np.minimum(np.minimum(level, 1e300) * weights, cap)
+    return filled
 
 
 def _walk(breaks: Floats, top: Floats, bottom: Floats, top_0: Floats, bottom_0: Floats) -> Floats:
     """Return (n,) the first level L with 0 < N(L) <= L D(L), infinite if there is none.
 
     N and D are step functions: they start at `top_0` and `bottom_0` and change by `top` and `bottom`
-    at each of the row's `breaks` (an infinite break never comes). The root in a step is N/D.
+    at each of the column's `breaks` (s, n). At an infinite break, which never comes, both must change by
+    0. The root in a step is N/D.
     """
-    order = np.argsort(breaks, axis=1)
-    ends = np.take_along_axis(breaks, order, axis=1)
-    is_real = np.isfinite(ends)
-    steps_top = np.where(is_real, np.take_along_axis(top, order, axis=1), 0.0)
-    steps_bottom = np.where(is_real, np.take_along_axis(bottom, order, axis=1), 0.0)
-    n = np.concatenate([top_0[:, None], top_0[:, None] + np.cumsum(steps_top, axis=1)], axis=1)
-    d = np.concatenate([bottom_0[:, None], bottom_0[:, None] + np.cumsum(steps_bottom, axis=1)], axis=1)
-    ends = np.concatenate([ends, np.full((len(breaks), 1), np.inf)], axis=1)
-    root = np.divide(n, d, out=np.full_like(n, np.inf), where=d > 0.0)
-    is_here = (d > 0.0) & (n > 0.0) & (root <= ends) & np.isfinite(root)
-    first = np.argmax(is_here, axis=1)[:, None]
-    level: Floats = np.where(is_here.any(axis=1), np.take_along_axis(root, first, axis=1)[:, 0], np.inf)
+    steps, count = breaks.shape
+    columns = np.arange(count)
+    order = np.argsort(breaks.T, axis=1).T * count + columns
+    ends = np.full((steps + 1, count), np.inf)
+    n, d = np.empty_like(ends), np.empty_like(ends)
+    ends[:-1] = breaks.ravel()[order]
+    n[0], d[0] = top_0, bottom_0
+    n[1:], d[1:] = top.ravel()[order], bottom.ravel()[order]
+    np.cumsum(n, axis=0, out=n)
+    np.cumsum(d, axis=0, out=d)
+    is_positive = (d > 0.0) & (n > 0.0)
+    root = np.where(is_positive, n, np.inf) / np.where(is_positive, d, 1.0)
+    is_here = is_positive & (root <= ends) & (root < np.inf)
+    first = np.argmax(is_here, axis=0)
+    level: Floats = np.where(is_here[first, columns], root[first, columns], np.inf)
     return level
 
 
 def _ratio(a: Floats, b: Floats) -> Floats:
-    """Return a / b, infinite where b is 0."""
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    ratio: Floats = np.divide(a, b, out=np.full(shape, np.inf), where=b > 0.0)
-    return ratio
+    """Return a / b, infinite where b is (next to) 0."""
+    is_positive = b > TINY
+    return np.where(is_positive, a / np.where(is_positive, b, 1.0), np.inf)
 
 
 def _relative(a: Floats, b: Floats) -> Floats:
     """Return a log(a / b), 0 where a is 0 (and where b is: the caller has called that infinite)."""
     is_positive = (a > 0.0) & (b > 0.0)
-    log = np.log(a, out=np.zeros_like(a), where=is_positive)
-    log -= np.log(b, out=np.zeros_like(b), where=is_positive)
-    return a * log
+    log = np.log(np.where(is_positive, a, 1.0))
+    log -= np.log(np.where(is_positive, b, 1.0))
+    return np.multiply(a, log, out=log)

@@ -6,13 +6,9 @@ against its own all go through the same code: each is one `Sides`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from compare.metrics.distribution import Floats
 from ingest.observation import Observation
 from ingest.pair import Forced, Mode, ResponsePair
 from ingest.replay_body import is_constrained
@@ -69,31 +65,26 @@ def candidate_noise_of(pair: ResponsePair, expected: ExpectedStructure | None = 
     return _noise(pair, pair.candidate, pair.candidate_again, pair.candidate_body, expected)
 
 
-def token_reason(observation: Observation, body: dict[str, Any], mode: Mode) -> str | None:
-    """Return why one answer's distributions are not the model's own, None where they are.
+def list_reason(observation: Observation, body: dict[str, Any]) -> str | None:
+    """Return why an answer's lists are not the model's own distributions, None where they are.
 
-    Under constrained decoding log-probabilities may be taken before or after the mask.
+    Under constrained decoding log-probabilities may be taken before or after the mask. Where they were
+    taken after temperature or top_p the reader has seen it, or the request has asked for it.
     """
+    if is_constrained(body):
+        return "constrained"
+    if "logprobs_filtered" in observation.notes or body.get("post_sampling_probs"):
+        return "logprobs_filtered"
+    return None
+
+
+def token_reason(observation: Observation, body: dict[str, Any], mode: Mode) -> str | None:
+    """Return why one answer has no distributions of the model's own, None where it has."""
     if not observation.has_answer:
         return "no_answer"
     if mode is not Mode.GREEDY:
         return "sampled"
-    if is_constrained(body):
-        return "constrained"
-    if not observation.tokens:
-        return "no_logprobs"
-    return None
-
-
-def first_reason(reasons: Sequence[str | None]) -> str:
-    """Return the first reason given; `no_logprobs` where there is no position at all."""
-    return next((reason for reason in reasons if reason is not None), "no_logprobs")
-
-
-def scored_only(values: Floats, reasons: Sequence[str | None]) -> Floats:
-    """Return the values of the positions that have no reason against them."""
-    kept: Floats = values[np.array([reason is None for reason in reasons], dtype=np.bool_)]
-    return kept
+    return list_reason(observation, body) or (None if len(observation.tokens) else "no_logprobs")
 
 
 def _noise(

@@ -7,10 +7,13 @@ against this table by a test.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from typing import Literal
 
 Unit = Literal["nats", "ratio", "tokens", "count", "flag", "ms", "tokens/s"]
 Direction = Literal["lower is better", "higher is better", "none"]
+
+LOG_2 = log(2.0)
 
 REASONS: dict[str, str] = {
     "all_impossible": "every entry of the list is impossible",
@@ -23,6 +26,7 @@ REASONS: dict[str, str] = {
     "inconsistent_list": "a token beyond the ranked ones is likelier than they are, or more mass is unseen "
     "than any vocabulary holds at the last ranked probability",
     "infinite": "the reference gives mass to a token that the candidate holds impossible",
+    "logprobs_filtered": "log-probabilities were taken after temperature, top_k or top_p, not the model's own",
     "no_answer": "a side answered with an error, or not at all",
     "no_logprobs": "there are no token lists to compare",
     "no_schema": "JSON is asked for, but no schema is given",
@@ -53,9 +57,9 @@ REASONS: dict[str, str] = {
 """Every reason for which a metric may be unscored."""
 
 _LIST = ("all_impossible", "duplicate_tokens", "inconsistent_list", "not_finite", "not_normalised")
-_SIDE = ("no_answer", "sampled", "constrained", "no_logprobs", *_LIST)
+_SIDE = ("no_answer", "sampled", "constrained", "logprobs_filtered", "no_logprobs", *_LIST)
 _WALK = ("no_answer", "sampled", "prompt_differs", "no_logprobs", "no_token_identity")
-_PREFIX = (*_WALK, "constrained", *_LIST)
+_PREFIX = (*_WALK, "constrained", "logprobs_filtered", *_LIST)
 _UNFORCED = (
     "empty_answer",
     "no_answer",
@@ -70,6 +74,10 @@ _FORCED = ("not_asked", "constrained", *_UNFORCED, "no_logprobs", "no_token_iden
 _COSINE = ("no_answer", "embeddings_off", "empty_text", "too_long", "unknown_pieces")
 _JSON = ("not_expected", "no_answer", "tool_call")
 
+_JS = "tokens in both lists exact, the rest of each side one lump"
+_JS_SOURCE = "Lin 1991; docs/metrics.md"
+_CHANGE = "candidate's minus reference's probability of the reference's chosen token"
+_CHANGE_SOURCE = "llama-perplexity, delta p"
 _KL = "least value consistent with both top-k reports, by water-filling"
 _KL_SOURCE = "docs/metrics.md; log-sum inequality (Cover and Thomas 2.7)"
 _LOWER = "-sum p log p - floor(r/m) m log m - q log q, q = r - floor(r/m) m"
@@ -151,6 +159,65 @@ def _count(
     )
 
 
+def _divergence(kind: str, where: str, unscored: tuple[str, ...]) -> tuple[MetricSpec, MetricSpec]:
+    """Specify the two bounds of JS."""
+
+    def bound(name: str, formula: str) -> MetricSpec:
+        return MetricSpec(
+            name=f"js_{kind}_{name}_mean_nats",
+            unit="nats",
+            direction="lower is better",
+            low=0.0,
+            high=LOG_2,
+            unscored=unscored,
+            formula=formula,
+            source=_JS_SOURCE,
+        )
+
+    return (
+        bound("lower", f"mean over {where} of the lower bound of the Jensen-Shannon divergence: {_JS}"),
+        bound("upper", "the same of the upper bound: the two lumps share no token"),
+    )
+
+
+def _changes(
+    kind: str, where: str, shares: tuple[str, ...], unscored: tuple[str, ...]
+) -> tuple[MetricSpec, ...]:
+    """Specify the change of the chosen token's probability: mean, root mean square, percentiles."""
+
+    def change(name: str, formula: str, direction: Direction, low: float) -> MetricSpec:
+        return MetricSpec(
+            name=f"probability_change_{kind}_{name}",
+            unit="ratio",
+            direction=direction,
+            low=low,
+            high=1.0,
+            unscored=unscored,
+            formula=formula,
+            source=_CHANGE_SOURCE,
+        )
+
+    return (
+        change(
+            "mean",
+            f"mean over {where} of the {_CHANGE}; one that its list lacks counts with the nearest "
+            "probability that the list allows",
+            "higher is better",
+            -1.0,
+        ),
+        change("rms", "its root mean square", "lower is better", 0.0),
+        *(
+            change(
+                share,
+                f"its {share[1:]}th percentile, linear between order statistics".replace("1th", "1st"),
+                "higher is better",
+                -1.0,
+            )
+            for share in shares
+        ),
+    )
+
+
 def _entropies(side: str) -> tuple[MetricSpec, MetricSpec]:
     return (
         _nats(f"entropy_{side}_lower_nats", f"mean over its positions of {_LOWER}", _SIDE),
@@ -213,6 +280,7 @@ METRICS: tuple[MetricSpec, ...] = (
         direction="lower is better",
     ),
     _nats("kl_prefix_max_nats", "its maximum", (*_PREFIX, "infinite"), direction="lower is better"),
+    *_divergence("prefix", "the common prefix", _PREFIX),
     _count(
         "prefix_tokens",
         "leading tokens that both sides chose alike",
@@ -234,6 +302,7 @@ METRICS: tuple[MetricSpec, ...] = (
         _PREFIX,
         "llama-perplexity, same top p",
     ),
+    *_changes("prefix", "the common prefix", ("p5", "p50", "p95"), _PREFIX),
     _nats(
         "kl_forced_mean_nats",
         f"mean over the reference's own tokens of KL(reference, candidate): {_KL}",
@@ -247,12 +316,14 @@ METRICS: tuple[MetricSpec, ...] = (
         direction="lower is better",
     ),
     _nats("kl_forced_max_nats", "its maximum", (*_FORCED, "infinite"), direction="lower is better"),
+    *_divergence("forced", "the reference's own tokens", _FORCED),
     _share(
         "top1_agreement_forced_ratio",
         "share of forced positions where both lists lead with one token",
         _FORCED,
         "llama-perplexity, same top p",
     ),
+    *_changes("forced", "the reference's own tokens", ("p1", "p99"), _FORCED),
     _share(
         "perplexity_forced_ratio",
         "exp(mean(log p - log q)) over the forced tokens; a token outside the candidate's list counts with "

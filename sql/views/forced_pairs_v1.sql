@@ -19,7 +19,13 @@ SELECT
     kl_forced_mean_nats,
     kl_forced_p99_nats,
     kl_forced_max_nats,
+    js_forced_lower_mean_nats,
+    js_forced_upper_mean_nats,
     top1_agreement_forced_ratio,
+    probability_change_forced_mean,
+    probability_change_forced_rms,
+    probability_change_forced_p1,
+    probability_change_forced_p99,
     perplexity_forced_ratio,
     unscored_reason,
     token_id,
@@ -27,5 +33,10 @@ SELECT
     reference_logprob,
     candidate_logprob,
     reference_top1_token,
-    candidate_top1_token
+    candidate_top1_token,
+    kl_lower_nats,
+    js_lower_nats,
+    js_upper_nats,
+    probability_change,
+    role
 FROM forced_pairs FINAL

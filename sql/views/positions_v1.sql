@@ -16,5 +16,9 @@ SELECT
     reference_entropy_lower_nats,
     reference_entropy_upper_nats,
     candidate_entropy_lower_nats,
-    candidate_entropy_upper_nats
+    candidate_entropy_upper_nats,
+    js_lower_nats,
+    js_upper_nats,
+    probability_change,
+    role
 FROM positions FINAL

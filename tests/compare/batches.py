@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 
 from compare.outcomes import Batch, ComparedPair, DeliveredRange, OtherOutcome
+from compare.position_scores import PositionScore, PositionScores
 from compare.result import (
     Comparison,
     Divergence,
     Family,
     Finding,
-    PositionScore,
     Scores,
     Verdict,
     VerdictKind,
 )
 from ingest.alternative import Alternative
 from ingest.observation import Failure, FailureKind, Observation, Timings, ToolCall
-from ingest.pair import Forced, ForcedPosition, Mode, ReplayPlan, ResponsePair
+from ingest.pair import Forced, Mode, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest, RawRecord, ServedBy, SourcePosition
 from ingest.tokens import Token, Tokens
 
@@ -98,11 +98,8 @@ def compared(
         candidate=observation("two"),
         reference_again=observation("one"),
         forced=Forced(
-            positions=(
-                ForcedPosition(
-                    11, "an", -0.25, -0.5, (Alternative("an", -0.25),), (Alternative("un", -0.5),)
-                ),
-            )
+            reference=Tokens([Token("an", -0.25, None, 11, (Alternative("an", -0.25),), 1)]),
+            candidate=Tokens([Token("an", -0.5, None, 11, (Alternative("un", -0.5),), 1)]),
         ),
     )
     comparison = Comparison(
@@ -130,10 +127,13 @@ def compared(
             candidate_only=(Family.REPETITION,),
         ),
         divergence=Divergence(1, "a", "b", 0.5, None, False),
-        positions=(
-            PositionScore(0, 0.01, 0.1, 0.2, 0.3, 0.4),
-            PositionScore(1, None, None, None, None, None),
+        positions=PositionScores(
+            (
+                PositionScore(0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.002, 0.003, -0.05, "key"),
+                PositionScore(1, None, None, None, None, None),
+            )
         ),
+        forced_positions=PositionScores((PositionScore(0, 0.01, None, None, None, None, role="prose"),)),
         noise=Scores({"edit_similarity": 1.0}),
         tags=("history_faulty",),
     )

@@ -14,10 +14,10 @@ from compare.result import Scores
 from compare.score import score_pairs
 from ingest.alternative import Alternative
 from ingest.observation import Failure, FailureKind, Observation, ToolCall
-from ingest.pair import Forced, ForcedPosition, Mode, ResponsePair
+from ingest.pair import Forced, Mode, ResponsePair
 from ingest.settings import CompareSettings
 from ingest.tokens import Token, Tokens
-from tests.compare.metrics.reports import NO_FORCED, TIMED, answer, entry, pair, token
+from tests.compare.metrics.reports import NO_FORCED, TIMED, answer, entry, forced, pair, token
 
 SPECS = {spec.name: spec for spec in METRICS}
 SETTINGS = CompareSettings()
@@ -71,17 +71,19 @@ def odd_observations() -> list[Observation]:
 
 
 def forced_of_all_kinds() -> list[Forced | None]:
-    whole = ForcedPosition(1, "a", -0.1, -0.5, (entry(1, 0.9), entry(2, 0.1)), (entry(1, 0.6), entry(2, 0.4)))
-    endless = ForcedPosition(1, "a", -0.1, None, (entry(1, 0.9),), (entry(2, 1.0), entry(3, 0.0)))
-    empty = ForcedPosition(1, "a", None, None, (), ())
-    return [None, NO_FORCED, Forced((whole,)), Forced((whole, endless)), Forced((empty,))]
+    def one(logprob: float | None, *top: Alternative) -> Token:
+        return Token("a", logprob, None, 1, top, len(top))
+
+    whole = one(-0.1, entry(1, 0.9), entry(2, 0.1)), one(-0.5, entry(1, 0.6), entry(2, 0.4))
+    endless = one(-0.1, entry(1, 0.9)), one(None, entry(2, 1.0), entry(3, 0.0))
+    return [None, NO_FORCED, forced(whole), forced(whole, endless), forced((one(None), one(None)))]
 
 
 def all_pairs() -> list[ResponsePair]:
-    odd, forced = odd_observations(), forced_of_all_kinds()
+    odd, kinds = odd_observations(), forced_of_all_kinds()
     made = []
     for number, (a, b) in enumerate((a, b) for a in odd for b in odd):
-        more: dict[str, Any] = {"forced": forced[number % len(forced)]}
+        more: dict[str, Any] = {"forced": kinds[number % len(kinds)]}
         if number % 4 == 1:
             more["mode"] = (Mode.AS_SENT, Mode.MIRRORED)[number % 8 // 5]
         if number % 3 == 1:

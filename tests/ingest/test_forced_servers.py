@@ -133,10 +133,10 @@ async def test_a_model_forced_on_itself_through_vllm_has_no_divergence(
     """
     pair = await replay(vllm.url if is_reference_vllm else reference_server.url, vllm.url, True)
     assert pair.forced is not None and pair.forced.unscored is None
-    assert len(pair.forced.positions) == len(pair.reference.tokens) == 8
-    for position in pair.forced.positions:
-        assert position.candidate_logprob == pytest.approx(position.reference_logprob, abs=1e-3)
-        assert (position.reference_top[0].id is None) is is_reference_vllm
+    assert len(pair.forced.reference) == len(pair.reference.tokens) == 8
+    for own, other in zip(pair.forced.reference, pair.forced.candidate, strict=True):
+        assert other.logprob == pytest.approx(own.logprob, abs=1e-3)
+        assert (own.top[0].id is None) is is_reference_vllm
     (scored,) = score_pairs([pair], None, CompareSettings(embedding_model=""))
     values = scored.scores.values
     assert values["kl_forced_max_nats"] == pytest.approx(0.0, abs=1e-4)

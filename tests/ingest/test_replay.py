@@ -84,17 +84,17 @@ async def test_forced_scoring_of_a_model_on_itself(reference_server: LlamaServer
         request,
     )
     assert pair.forced is not None and pair.forced.unscored is None
-    positions = pair.forced.positions
+    forced = pair.forced
     # llama.cpp refuses logprobs with tools on a stream: the fallback was taken, nothing was lost.
     assert pair.reference.timings is not None and pair.reference.timings.first_token_ms is None
-    assert [position.token_id for position in positions] == [token.id for token in pair.reference.tokens]
-    for position in positions:
-        reference = {item.id: item.logprob for item in position.reference_top}
-        candidate = {item.id: item.logprob for item in position.candidate_top}
+    assert [token.id for token in forced.reference] == [token.id for token in pair.reference.tokens]
+    for own, other in zip(forced.reference, forced.candidate, strict=True):
+        reference = {item.id: item.logprob for item in own.top}
+        candidate = {item.id: item.logprob for item in other.top}
         assert len(reference) == len(candidate) == 20
-        assert position.candidate_top[0].id == position.token_id
+        assert other.top[0].id == other.id == own.id
         assert candidate == pytest.approx(reference, abs=1e-3)
-        assert position.candidate_logprob == pytest.approx(position.reference_logprob, abs=1e-3)
+        assert other.logprob == pytest.approx(own.logprob, abs=1e-3)
 
 
 async def test_forced_scoring_against_generating_it(
@@ -107,11 +107,11 @@ async def test_forced_scoring_against_generating_it(
         {"ref": reference_server.url, "cand": candidate_server.url},
         request,
     )
-    assert pair.forced is not None and len(pair.forced.positions) == 8
-    for position, own in zip(pair.forced.positions, pair.candidate.tokens, strict=False):
-        assert {item.id for item in position.candidate_top[:5]} == {item.id for item in own.top[:5]}
-        assert position.candidate_top[0].logprob == pytest.approx(own.top[0].logprob, abs=1e-3)
-        if own.id != position.token_id:
+    assert pair.forced is not None and len(pair.forced.candidate) == 8
+    for forced, own in zip(pair.forced.candidate, pair.candidate.tokens, strict=False):
+        assert {item.id for item in forced.top[:5]} == {item.id for item in own.top[:5]}
+        assert forced.top[0].logprob == pytest.approx(own.top[0].logprob, abs=1e-3)
+        if own.id != forced.id:
             break
 
 
@@ -129,7 +129,7 @@ async def test_forced_is_unscored_with_its_reason(
     urls = {"ref": reference_server.url, "cand": reference_server.url}
     (pair,) = await replay(experiment("cand", forced_fraction=1.0, **fields), urls, mirrored(body))
     assert pair.forced is not None
-    assert (pair.forced.unscored, pair.forced.positions) == (reason, ())
+    assert (pair.forced.unscored, len(pair.forced.reference)) == (reason, 0)
     if reason == "no_answer":
         assert pair.reference.failure is not None
         assert pair.reference.failure.kind is FailureKind.CONTEXT_EXCEEDED
@@ -139,8 +139,8 @@ async def test_legacy_completions_are_forced_too(reference_server: LlamaServer) 
     request = mirrored({"model": "x", "prompt": "The sky is", "max_tokens": 6}, endpoint="/v1/completions")
     urls = {"ref": reference_server.url, "cand": reference_server.url}
     (pair,) = await replay(experiment("cand", forced_fraction=1.0), urls, request)
-    assert pair.forced is not None and len(pair.forced.positions) == 6
-    assert all(item.candidate_top[0].id == item.token_id for item in pair.forced.positions)
+    assert pair.forced is not None and len(pair.forced.candidate) == 6
+    assert all(token.top[0].id == token.id for token in pair.forced.candidate)
 
 
 async def test_forced_scoring_across_a_character_of_several_tokens(reference_server: LlamaServer) -> None:
@@ -153,10 +153,10 @@ async def test_forced_scoring_across_a_character_of_several_tokens(reference_ser
     assert pair.reference.notes == ("tokens_merged",)
     merged = [token for token in pair.reference.tokens if token.id is None]
     assert pair.forced is not None and pair.reference.completion_tokens == 8
-    assert len(pair.forced.positions) == len(pair.reference.tokens) - len(merged)
-    for position in pair.forced.positions:
-        assert position.candidate_top[0].id == position.token_id
-        assert position.candidate_logprob == pytest.approx(position.reference_logprob, abs=1e-3)
+    assert len(pair.forced.reference) == len(pair.reference.tokens) - len(merged)
+    for own, other in zip(pair.forced.reference, pair.forced.candidate, strict=True):
+        assert other.top[0].id == other.id
+        assert other.logprob == pytest.approx(own.logprob, abs=1e-3)
 
 
 async def test_noise_asks_again_with_the_cache_off(reference_server: LlamaServer) -> None:

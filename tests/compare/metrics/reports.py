@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.metrics.distribution import Report
+from compare.metrics.distribution import Positions, normalise
 from compare.metrics.sides import Sides
+from compare.metrics.token_scores import TokenResult, score_tokens
+from compare.result import Scores
 from ingest.alternative import Alternative
 from ingest.observation import Observation, Timings
 from ingest.pair import Forced, Mode, ReplayPlan, ResponsePair
@@ -18,6 +20,20 @@ from ingest.records import MirroredRequest, SourcePosition
 from ingest.tokens import Token, Tokens
 
 Floats = NDArray[np.float64]
+
+
+class Report(NamedTuple):
+    """One position's list: the first `ranked` entries are ranked."""
+
+    entries: Sequence[Alternative]
+    ranked: int
+
+
+def positions(reports: Sequence[Report]) -> Positions:
+    """Bring lists into normal form; the chosen token adds nothing."""
+    return normalise(
+        Tokens(Token("", None, None, None, tuple(entries), ranked) for entries, ranked in reports).columns
+    )
 
 
 def log(p: float) -> float:
@@ -76,6 +92,18 @@ def pair(reference: Observation, candidate: Observation, **more: Any) -> Respons
         "vocabulary_size": 1000,
     }
     return ResponsePair(reference=reference, candidate=candidate, **(settings | more))
+
+
+def scored(reference: Observation, candidate: Observation, **more: Any) -> tuple[Scores, TokenResult]:
+    """Return the token scores of two answers and what is shown beside them."""
+    scores = Scores()
+    (result,) = score_tokens([sides(reference, candidate, **more)], [scores], 0.25)
+    return scores, result
+
+
+def forced(*pairs: tuple[Token, Token]) -> Forced:
+    """Make forced positions from each side's token."""
+    return Forced(Tokens(own for own, _ in pairs), Tokens(other for _, other in pairs))
 
 
 TIMED = Timings(total_ms=200.0, first_token_ms=50.0)

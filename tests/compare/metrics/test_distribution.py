@@ -2,35 +2,35 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
-from compare.metrics.distribution import Report, normalise, overlap, report_of, same_token
+from compare.metrics.distribution import normalise, same_token
+from compare.metrics.overlap import overlap
 from ingest.alternative import Alternative
-from ingest.tokens import Token
-from tests.compare.metrics.reports import report
+from ingest.tokens import Token, Tokens
+from tests.compare.metrics.reports import Report, positions, report
 
 
 def test_unseen_mass_and_last_ranked() -> None:
-    positions = normalise([report((1, 0.5), (2, 0.3), appended=[(9, 0.01)])])
-    assert positions.reasons == (None,)
-    assert positions.unseen[0] == pytest.approx(0.19)
-    assert positions.last_ranked[0] == pytest.approx(0.3)
-    assert positions.unseen_bound[0] == pytest.approx(0.19)
-    assert positions.known[0] == 3
+    found = positions([report((1, 0.5), (2, 0.3), appended=[(9, 0.01)])])
+    assert found.reasons == (None,)
+    assert found.unseen[0] == pytest.approx(0.19)
+    assert found.last_ranked[0] == pytest.approx(0.3)
+    assert found.unseen_bound[0] == pytest.approx(0.19)
+    assert found.known[0] == 3
 
 
 def test_impossible_ranked_entry_means_that_nothing_is_unseen() -> None:
-    positions = normalise([report((1, 0.6), (2, 0.3), (3, 0.0)), report((1, 0.6), appended=[(3, 0.0)])])
-    assert positions.unseen.tolist() == pytest.approx([0.0, 0.4])
-    assert positions.is_exhausted.tolist() == [True, False]
-    assert positions.known.tolist() == [2, 1]
+    found = positions([report((1, 0.6), (2, 0.3), (3, 0.0)), report((1, 0.6), appended=[(3, 0.0)])])
+    assert found.unseen.tolist() == pytest.approx([0.0, 0.4])
+    assert found.is_exhausted.tolist() == [True, False]
+    assert found.known.tolist() == [2, 1]
 
 
 def test_a_sum_over_one_by_rounding_leaves_nothing_unseen() -> None:
-    positions = normalise([report((1, 0.7), (2, 0.3002))])
-    assert positions.reasons == (None,)
-    assert positions.unseen[0] == 0.0
+    found = positions([report((1, 0.7), (2, 0.3002))])
+    assert found.reasons == (None,)
+    assert found.unseen[0] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_reasons(entries: list[tuple[int, float]], ranked: int, reason: str) -> 
     if reason == "not_finite":
         entries = [(1, math.nan)]
     made = tuple(Alternative("x", logprob, None, token_id) for token_id, logprob in entries)
-    assert normalise([Report(made, ranked)]).reasons == (reason,)
+    assert positions([Report(made, ranked)]).reasons == (reason,)
 
 
 def test_duplicates_by_bytes_where_there_are_no_ids() -> None:
@@ -58,17 +58,17 @@ def test_duplicates_by_bytes_where_there_are_no_ids() -> None:
         return Report((Alternative("a", -0.7, first), Alternative("a", -1.2, second)), 2)
 
     rows = [listed(b"a", b"a"), listed(b"a", b"b"), listed(None, None)]
-    assert normalise(rows).reasons == ("duplicate_tokens", None, None)
+    assert positions(rows).reasons == ("duplicate_tokens", None, None)
 
 
 def test_the_sampled_token_is_known_mass_but_never_the_bound() -> None:
     top = (Alternative("a", math.log(0.6), None, 1), Alternative("b", math.log(0.2), None, 2))
     sampled = Token("c", math.log(0.05), None, 3, top, 2)
-    positions = normalise([report_of(sampled)])
-    assert positions.unseen[0] == pytest.approx(0.15)
-    assert positions.last_ranked[0] == pytest.approx(0.2)
+    found = normalise(Tokens([sampled]).columns)
+    assert found.unseen[0] == pytest.approx(0.15)
+    assert found.last_ranked[0] == pytest.approx(0.2)
     listed = Token("b", math.log(0.2), None, 2, top, 2)
-    assert len(report_of(listed).entries) == 2
+    assert normalise(Tokens([listed]).columns).length.tolist() == [2]
 
 
 def test_identity_is_by_id_else_by_bytes_and_never_by_text() -> None:
@@ -83,15 +83,15 @@ def test_overlap_falls_back_to_bytes_position_by_position() -> None:
     by_bytes = Report((Alternative("a", -0.7, b"a"), Alternative("b", -1.0, b"b")), 2)
     turned = Report((Alternative("b", -0.7, b"b"), Alternative("c", -1.0, b"c")), 2)
     text_only = Report((Alternative("a", -0.7), Alternative("b", -1.0)), 2)
-    left = normalise([by_id, by_bytes, text_only])
-    right = normalise([report((2, 0.5), (7, 0.3)), turned, text_only])
+    left = positions([by_id, by_bytes, text_only])
+    right = positions([report((2, 0.5), (7, 0.3)), turned, text_only])
     shared = overlap(left, right)
     assert shared.reasons == (None, None, "no_token_identity")
-    assert np.argwhere(shared.same[0]).tolist() == [[1, 0]]
-    assert np.argwhere(shared.same[1]).tolist() == [[1, 0]]
-    assert not shared.same[2].any()
+    assert shared.is_shared.T.tolist() == [[False, True], [False, True], [False, False]]
+    assert shared.is_shared_candidate.T.tolist() == [[True, False], [True, False], [False, False]]
+    assert shared.candidate_logprob[1].tolist() == pytest.approx([math.log(0.5), -0.7, -math.inf])
 
 
 def test_overlap_refuses_lists_of_different_length() -> None:
     with pytest.raises(ValueError, match="1 reference positions against 0"):
-        overlap(normalise([report((1, 0.5))]), normalise([]))
+        overlap(positions([report((1, 0.5))]), positions([]))

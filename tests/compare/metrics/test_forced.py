@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compare.metrics.forced import score_forced
 from compare.result import Scores
 from ingest.forced import UNSCORED_REASONS
-from ingest.pair import Forced, ForcedPosition
-from tests.compare.metrics.reports import NO_FORCED, answer, entry, log, sides, token
+from ingest.pair import Forced
+from ingest.tokens import Token
+from tests.compare.metrics import reports
+from tests.compare.metrics.reports import NO_FORCED, answer, entry, forced, log, token
 
 NAMES = {
     "kl_forced_mean_nats",
@@ -18,28 +19,39 @@ NAMES = {
     "kl_forced_max_nats",
     "top1_agreement_forced_ratio",
     "perplexity_forced_ratio",
+    "js_forced_lower_mean_nats",
+    "js_forced_upper_mean_nats",
+    "probability_change_forced_mean",
+    "probability_change_forced_rms",
+    "probability_change_forced_p1",
+    "probability_change_forced_p99",
 }
 
 
-def position(p: float, q: float) -> ForcedPosition:
+def listed(logprob: float | None, *entries: tuple[int, float]) -> Token:
+    """Forced token 1 with the list that a side has there."""
+    top = sorted((entry(*item) for item in entries), key=lambda item: -item.logprob)
+    return Token("t1", logprob, None, 1, tuple(top), len(top))
+
+
+def position(p: float, q: float) -> tuple[Token, Token]:
     """Forced token 1 of probability p and q; token 2 has the rest."""
-    candidate = sorted([entry(1, q), entry(2, 1 - q)], key=lambda item: -item.logprob)
-    return ForcedPosition(1, "t1", log(p), log(q), (entry(1, p), entry(2, 1 - p)), tuple(candidate))
+    return listed(log(p), (1, p), (2, 1 - p)), listed(log(q), (1, q), (2, 1 - q))
 
 
 def kl(p: float, q: float) -> float:
     return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
 
-def scored(forced: Forced | None, **more: Any) -> Scores:
-    scores = Scores()
-    score_forced(sides(answer(token(1)), answer(token(1)), forced=forced, **more), scores)
-    return scores
+def scored(given: Forced | None, **more: Any) -> Scores:
+    scores, _ = reports.scored(answer(token(1)), answer(token(1)), forced=given, **more)
+    values = {name: value for name, value in scores.values.items() if "forced" in name}
+    return Scores(values, {name: why for name, why in scores.unscored.items() if "forced" in name})
 
 
 def test_whole_distributions_give_the_exact_numbers() -> None:
     pairs = [(0.9, 0.8), (0.7, 0.4), (0.6, 0.55), (0.99, 0.2)]
-    scores = scored(Forced(tuple(position(p, q) for p, q in pairs)))
+    scores = scored(forced(*(position(p, q) for p, q in pairs)))
     truth = [kl(p, q) for p, q in pairs]
     assert scores.values["kl_forced_mean_nats"] == pytest.approx(np.mean(truth))
     assert scores.values["kl_forced_max_nats"] == pytest.approx(max(truth))
@@ -51,29 +63,29 @@ def test_whole_distributions_give_the_exact_numbers() -> None:
 
 
 def test_a_forced_token_outside_the_list_counts_with_the_last_ranked() -> None:
-    outside = ForcedPosition(1, "t1", log(0.6), None, (entry(1, 0.6),), (entry(2, 0.7), entry(3, 0.1)))
-    scores = scored(Forced((outside,)))
+    scores = scored(forced((listed(log(0.6), (1, 0.6)), listed(None, (2, 0.7), (3, 0.1)))))
     assert scores.values["perplexity_forced_ratio"] == pytest.approx(0.6 / 0.1)
     assert scores.values["top1_agreement_forced_ratio"] == 0.0
 
 
 def test_an_impossible_forced_token_is_infinite() -> None:
-    outside = ForcedPosition(1, "t1", log(0.6), None, (entry(1, 0.6),), (entry(2, 1.0), entry(3, 0.0)))
-    scores = scored(Forced((position(0.9, 0.8), outside)))
-    assert scores.unscored == dict.fromkeys(NAMES - {"top1_agreement_forced_ratio"}, "infinite")
+    outside = listed(log(0.6), (1, 0.6)), listed(None, (2, 1.0), (3, 0.0))
+    scores = scored(forced(position(0.9, 0.8), outside))
+    infinite = {name for name in NAMES if name.startswith("kl_") or name == "perplexity_forced_ratio"}
+    assert scores.unscored == dict.fromkeys(infinite, "infinite")
 
 
 @pytest.mark.parametrize(
-    ("forced", "more", "reason"),
+    ("given", "more", "reason"),
     [
         (None, {}, "not_asked"),
         (NO_FORCED, {}, "unsupported_engine"),
         (Forced(), {}, "no_logprobs"),
-        (Forced((position(0.9, 0.8),)), {"reference_body": {"grammar": "x"}}, "constrained"),
+        (forced(position(0.9, 0.8)), {"reference_body": {"grammar": "x"}}, "constrained"),
     ],
 )
-def test_why_nothing_is_scored(forced: Forced | None, more: dict[str, Any], reason: str) -> None:
-    assert scored(forced, **more).unscored == dict.fromkeys(NAMES, reason)
+def test_why_nothing_is_scored(given: Forced | None, more: dict[str, Any], reason: str) -> None:
+    assert scored(given, **more).unscored == dict.fromkeys(NAMES, reason)
 
 
 def test_every_reason_that_ingest_gives_is_passed_on() -> None:

@@ -9,15 +9,16 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import entropy
 
-from compare.metrics.distribution import ROUNDING_MASS, Report, normalise, overlap
+from compare.metrics.distribution import ROUNDING_MASS
 from compare.metrics.kl import KlBounds, kl_lower
-from tests.compare.metrics.reports import Floats, report, top_k
+from compare.metrics.overlap import overlap
+from tests.compare.metrics.reports import Floats, Report, positions, report, top_k
 
 SIZE = 60
 
 
 def bounds(reference: list[Report], candidate: list[Report]) -> KlBounds:
-    p, q = normalise(reference), normalise(candidate)
+    p, q = positions(reference), positions(candidate)
     return kl_lower(p, q, overlap(p, q))
 
 
@@ -107,7 +108,7 @@ def test_never_over_the_truth_and_never_under_the_lumped_tail(k: int) -> None:
         truth.append(float(entropy(p, q)))
         coarse.append(lumped(references[-1], candidates[-1]))
     found = bounds(references, candidates)
-    unseen = normalise(candidates).unseen
+    unseen = positions(candidates).unseen
     assert set(found.reasons) == {None}
     assert (found.nats >= 0.0).all()
     assert np.count_nonzero(found.nats > np.array(truth) + 1e-9) == 0

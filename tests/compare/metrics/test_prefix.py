@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from compare.metrics.answer_entropy import answer_positions, score_answer_entropy
-from compare.metrics.prefix import PrefixResult, score_prefix
+from compare.metrics.token_scores import TokenResult
+from compare.position_scores import PositionScores
 from compare.result import Scores
 from ingest.observation import Failure, FailureKind, Observation
 from ingest.pair import Mode
-from tests.compare.metrics.reports import answer, sides, token
+from tests.compare.metrics import reports
+from tests.compare.metrics.reports import answer, token
 
 PREFIX_NAMES = {
     "prefix_tokens",
@@ -18,6 +19,13 @@ PREFIX_NAMES = {
     "kl_prefix_max_nats",
     "entropy_shift_prefix_nats",
     "top1_agreement_prefix_ratio",
+    "js_prefix_lower_mean_nats",
+    "js_prefix_upper_mean_nats",
+    "probability_change_prefix_mean",
+    "probability_change_prefix_rms",
+    "probability_change_prefix_p5",
+    "probability_change_prefix_p50",
+    "probability_change_prefix_p95",
 }
 FAILED = Observation(failure=Failure(FailureKind.HTTP_ERROR, "boom", 500))
 
@@ -34,10 +42,15 @@ def entropy(p: float) -> float:
     return -p * math.log(p) - (1 - p) * math.log(1 - p)
 
 
-def scored(reference: Observation, candidate: Observation, **more: Any) -> tuple[Scores, PrefixResult]:
-    scores = Scores()
-    both = sides(reference, candidate, **more)
-    return scores, score_prefix(both, answer_positions(both), scores, 0.25)
+def scored(reference: Observation, candidate: Observation, **more: Any) -> tuple[Scores, TokenResult]:
+    """The prefix scores alone, and what is shown."""
+    scores, result = reports.scored(reference, candidate, **more)
+    values = {name: value for name, value in scores.values.items() if name in PREFIX_NAMES}
+    return Scores(values, {n: why for n, why in scores.unscored.items() if n in PREFIX_NAMES}), result
+
+
+def entropies(reference: Observation, candidate: Observation, **more: Any) -> Scores:
+    return reports.scored(reference, candidate, **more)[0]
 
 
 def test_only_up_to_and_including_the_first_difference() -> None:
@@ -57,8 +70,7 @@ def test_only_up_to_and_including_the_first_difference() -> None:
 
 
 def test_answer_entropy_is_over_each_sides_whole_answer() -> None:
-    both, scores = sides(REFERENCE, CANDIDATE, vocabulary_size=2), Scores()
-    score_answer_entropy(both, answer_positions(both), scores)
+    scores = entropies(REFERENCE, CANDIDATE, vocabulary_size=2)
     expected = (entropy(0.9) + entropy(0.6) + entropy(0.8)) / 3
     assert scores.values["entropy_reference_lower_nats"] == pytest.approx(expected)
     expected = (entropy(0.7) + entropy(0.55) + entropy(0.8)) / 3
@@ -66,8 +78,7 @@ def test_answer_entropy_is_over_each_sides_whole_answer() -> None:
 
 
 def test_without_a_vocabulary_size_there_is_no_upper_bound() -> None:
-    both, scores = sides(REFERENCE, CANDIDATE), Scores()
-    score_answer_entropy(both, answer_positions(both), scores)
+    scores = entropies(REFERENCE, CANDIDATE)
     assert scores.unscored["entropy_reference_upper_nats"] == "no_vocabulary_size"
     _, result = scored(REFERENCE, CANDIDATE)
     assert result.positions[0].reference_entropy_upper_nats is None
@@ -90,7 +101,7 @@ def test_why_nothing_is_scored(
     scores, result = scored(reference, candidate, **more)
     assert scores.unscored == dict.fromkeys(PREFIX_NAMES, reason)
     assert scores.values == {}
-    assert result == PrefixResult()
+    assert result == TokenResult()
 
 
 @pytest.mark.parametrize(
@@ -113,11 +124,10 @@ def test_constrained_decoding_says_where_answers_part_and_nothing_of_distributio
     assert scores.values == {"prefix_tokens": 1.0}
     assert scores.unscored == dict.fromkeys(PREFIX_NAMES - {"prefix_tokens"}, "constrained")
     assert result.divergence is not None
-    assert result.positions == ()
-    both, entropies = sides(REFERENCE, CANDIDATE, candidate_body=body), Scores()
-    score_answer_entropy(both, answer_positions(both), entropies)
-    assert entropies.unscored["entropy_candidate_lower_nats"] == "constrained"
-    assert "entropy_reference_lower_nats" in entropies.values
+    assert result.positions == PositionScores()
+    found = entropies(REFERENCE, CANDIDATE, candidate_body=body)
+    assert found.unscored["entropy_candidate_lower_nats"] == "constrained"
+    assert "entropy_reference_lower_nats" in found.values
 
 
 def test_plain_text_format_and_free_tools_do_not_constrain() -> None:

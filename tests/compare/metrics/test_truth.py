@@ -13,10 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from compare.demo.llama_server import LlamaServer
-from compare.metrics.distribution import Positions, Report, normalise, overlap
+from compare.metrics.distribution import Positions
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.metrics.kl import kl_lower
+from compare.metrics.overlap import overlap
 from ingest.alternative import Alternative
+from tests.compare.metrics.reports import Report, positions
 
 VOCABULARY = 49_152
 POSITIONS = 40
@@ -101,7 +103,7 @@ def reports(logprob: Floats, k: int) -> Positions:
     for row in logprob:
         best = np.argsort(-row, kind="stable")[:k]
         made.append(Report(tuple(Alternative("", float(row[i]), None, int(i)) for i in best), k))
-    return normalise(made)
+    return positions(made)
 
 
 def lumped(p: Floats, q: Floats, k: int) -> float:
