@@ -103,6 +103,8 @@ def test_a_pair_gives_the_numbers_of_a_hand_computation(sides: tuple[Path, Path]
         "reference_token": "x",
         "candidate_token": "y",
         "gap_nats": pytest.approx(math.log(1.5)),
+        "reference_gap_nats": pytest.approx(math.log(1.5)),
+        "candidate_gap_nats": pytest.approx(math.log(1.5)),
         "near_tie": False,
     }
     # Whole lists on both sides, so the bounds are the values: KL(1/2 1/2 || 3/4 1/4), KL(.6 .4 || .4 .6).
