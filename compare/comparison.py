@@ -19,6 +19,11 @@ from ingest.pair import ResponsePair
 from ingest.request import ExpectedStructure, expects_json
 from ingest.settings import RouteSettings, Settings
 
+SPECULATIVE_DECODING = "speculative_decoding"
+"""The tag of a pair of which an endpoint drafts tokens with a smaller model: log-probabilities of accepted
+tokens may be the draft's, and batches of drafts round differently, so that a difference may not be the
+candidate's own."""
+
 
 def compare_pairs(
     pairs: Sequence[ResponsePair], encoder: TextEncoder | None, settings: Settings
@@ -73,7 +78,7 @@ def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comp
     expected = expected_of(pair, settings.routes)
     try:
         findings = detect_pair(pair, settings.detectors, expected)
-        tags = tags_of(pair, settings.detectors)
+        tags = tags_of(pair, settings.detectors) + _endpoint_tags(pair, settings)
         return Comparison(
             scores=scored.scores,
             findings=findings,
@@ -89,6 +94,13 @@ def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comp
         )
     except Exception as error:
         return _failed(pair, error)
+
+
+def _endpoint_tags(pair: ResponsePair, settings: Settings) -> tuple[str, ...]:
+    """Return what the settings know of the pair's endpoints and no answer shows."""
+    endpoints = [settings.endpoints.get(name) for name in (pair.reference_name, pair.candidate_name)]
+    is_speculative = any(one is not None and one.has_speculative_decoding for one in endpoints)
+    return (SPECULATIVE_DECODING,) if is_speculative else ()
 
 
 def _failed(pair: ResponsePair, error: Exception) -> DeadLetterError:

@@ -70,6 +70,9 @@ class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
     max_attempts: PositiveInt = 3
     top_logprobs: Annotated[int, Meta(ge=0, le=100)] = 20
     max_answer_bytes: PositiveInt = 64 * 1024 * 1024
+    has_speculative_decoding: bool = False
+    """The server drafts tokens with a smaller model. No answer says so; its pairs get the tag
+    `speculative_decoding`."""
     supports_forced: bool | None = None
     """Teacher-forced scoring. None: where the server says that it is llama.cpp. True: vLLM too, which computes
     the whole prompt anew for it, past its prefix cache; never set it where production is served."""

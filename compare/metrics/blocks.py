@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ingest.tokens import TokenColumns
+from compare.metrics.distribution import Ints, Keys
+from ingest.tokens import NO_ID, NO_KEY, TokenColumns
 
 BLOCK_CELLS = 1 << 16
 """List entries of one side in a block, padding counted: 512 KiB an array."""
@@ -33,7 +34,7 @@ class Block(NamedTuple):
     """Consecutive positions of one or more stretches, joined."""
 
     sides: tuple[TokenColumns, ...]
-    vocabulary_size: np.ndarray[tuple[int], np.dtype[np.int64]]
+    vocabulary_size: Ints
     """(n,) 0 where it is not known."""
 
 
@@ -76,8 +77,11 @@ def _joined(parts: Sequence[Stretch]) -> Block:
 
 
 def _join(parts: Sequence[tuple[TokenColumns, int, int]]) -> TokenColumns:
-    """Lay stretches of columns behind each other."""
-    ends: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = [np.zeros(1, dtype=np.int64)]
+    """Lay stretches of columns behind each other.
+
+    Where every token of them has an id nobody looks at the keys: then all are NO_KEY, in one place of memory.
+    """
+    ends: list[Ints] = [np.zeros(1, dtype=np.int64)]
     spans: list[tuple[TokenColumns, slice]] = []
     entries = 0
     for columns, start, end in parts:
@@ -85,13 +89,21 @@ def _join(parts: Sequence[tuple[TokenColumns, int, int]]) -> TokenColumns:
         ends.append(columns.start[start + 1 : end + 1] + (entries - first))
         entries += last - first
         spans.append((columns, slice(first, last)))
+    ids = np.concatenate([columns.id[start:end] for columns, start, end in parts])
+    top_ids = np.concatenate([columns.top_id[span] for columns, span in spans])
+    if ids.min(initial=0) > NO_ID and top_ids.min(initial=0) > NO_ID:
+        keys: Keys = np.broadcast_to(np.uint64(NO_KEY), len(ids))
+        top_keys: Keys = np.broadcast_to(np.uint64(NO_KEY), len(top_ids))
+    else:
+        keys = np.concatenate([columns.key[start:end] for columns, start, end in parts])
+        top_keys = np.concatenate([columns.top_key[span] for columns, span in spans])
     return TokenColumns(
         logprob=np.concatenate([columns.logprob[start:end] for columns, start, end in parts]),
-        id=np.concatenate([columns.id[start:end] for columns, start, end in parts]),
-        key=np.concatenate([columns.key[start:end] for columns, start, end in parts]),
+        id=ids,
+        key=keys,
         ranked=np.concatenate([columns.ranked[start:end] for columns, start, end in parts]),
         start=np.concatenate(ends),
         top_logprob=np.concatenate([columns.top_logprob[span] for columns, span in spans]),
-        top_id=np.concatenate([columns.top_id[span] for columns, span in spans]),
-        top_key=np.concatenate([columns.top_key[span] for columns, span in spans]),
+        top_id=top_ids,
+        top_key=top_keys,
     )

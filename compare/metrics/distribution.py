@@ -78,6 +78,8 @@ class Positions:
     """(n,) r, at least 0."""
     is_exhausted: Bools
     """(n,) whether every token outside the report is known to be impossible."""
+    surprise: Floats
+    """(n,) sum of -p log p over the report; an entry a rounding above 1 counts 0, not less."""
     reason: Codes
     """(n,) codes of POSITION_REASONS."""
 
@@ -106,14 +108,6 @@ class Positions:
         """(n,) how many tokens of probability above 0 the report shows."""
         count: Ints = np.count_nonzero(self.logprob > -np.inf, axis=0).astype(np.int64)
         return count
-
-    @cached_property
-    def surprise(self) -> Floats:
-        """(n,) sum of -p log p over the report; an entry a rounding above 1 counts 0, not less."""
-        terms = np.maximum(self.logprob, -1e300)  # for 0 times infinity is no number
-        np.multiply(terms, self.probability, out=terms)
-        surprise: Floats = -np.minimum(terms, 0.0, out=terms).sum(axis=0)
-        return surprise
 
     @cached_property
     def has_ids(self) -> Bools:
@@ -165,7 +159,13 @@ def normalise(columns: TokenColumns) -> Positions:
     is_sane = bool((largest <= 1.0).all())
     probability = np.exp(logprob if is_sane else np.minimum(logprob, 1.0))
     is_inconsistent = np.zeros(count, dtype=np.bool_)
-    if (ranked == width).all() and float(logprob.min(initial=0.0)) > -np.inf:
+    is_whole = float(logprob.min(initial=0.0)) > -np.inf
+    terms = probability * (
+        logprob if is_whole else np.maximum(logprob, -1e300)
+    )  # 0 times infinity is no number
+    if largest.max(initial=0.0) > 0.0:
+        np.minimum(terms, 0.0, out=terms)
+    if is_whole and (ranked == width).all():
         is_exhausted = np.zeros(count, dtype=np.bool_)
         last_ranked = probability.min(axis=0, initial=1.0)
     else:
@@ -179,7 +179,9 @@ def normalise(columns: TokenColumns) -> Positions:
     unseen = np.where(is_exhausted, 0.0, np.maximum(1.0 - known_mass, 0.0))
     is_inconsistent |= unseen > ROUNDING_MASS + MOST_TOKENS * last_ranked
     reason = np.zeros(count, dtype=np.uint8)
-    positions = Positions(logprob, probability, ids, keys, length, last_ranked, unseen, is_exhausted, reason)
+    positions = Positions(
+        logprob, probability, ids, keys, length, last_ranked, unseen, is_exhausted, -terms.sum(axis=0), reason
+    )
     checks = (
         length == 0,
         is_broken,
@@ -202,7 +204,7 @@ def _lists(columns: TokenColumns, length: Ints) -> tuple[Floats, SmallInts, Keys
         return (
             np.array(columns.top_logprob.reshape(shape).T, order="C"),
             columns.top_id.reshape(shape).T.astype(np.int32, order="C"),
-            np.array(columns.top_key.reshape(shape).T, order="C"),
+            _turned_keys(columns.top_key, shape),
         )
     places = np.arange(width)[:, None]
     inside = places < length
@@ -210,6 +212,12 @@ def _lists(columns: TokenColumns, length: Ints) -> tuple[Floats, SmallInts, Keys
     logprob, ids, keys = columns.top_logprob[at], columns.top_id[at].astype(np.int32), columns.top_key[at]
     logprob[~inside], ids[~inside], keys[~inside] = -np.inf, NO_ID, NO_KEY
     return logprob, ids, keys
+
+
+def _turned_keys(keys: Keys, shape: tuple[int, int]) -> Keys:
+    if not keys.strides[0]:  # all alike: keys that nobody needs (`compare.metrics.blocks`)
+        return np.broadcast_to(keys[:1], (shape[1], shape[0])) if len(keys) else keys.reshape(0, shape[0])
+    return np.array(keys.reshape(shape).T, order="C")
 
 
 def _with_chosen(

@@ -14,7 +14,6 @@ from compare.metrics.pair_summary import PairSummary
 from compare.metrics.sides import Sides
 from compare.result import Scores
 from ingest.pair import Forced
-from ingest.replay_body import is_constrained
 from ingest.tokens import Tokens
 
 KL_PERCENTILES = {"p99": 0.99}
@@ -34,18 +33,16 @@ _NAMES = (
 _LARGEST_EXPONENT = 700.0
 
 
-def forced_reason(sides: Sides) -> str | None:
+def forced_reason(sides: Sides, list_reason: str | None) -> str | None:
     """Return why a pair has no forced scores as a whole.
 
-    `not_asked` (not chosen for forced scoring, and every noise pair), `constrained`, or the reason why
-    there are no positions.
+    `not_asked` (not chosen for forced scoring, and every noise pair), why the lists say nothing
+    (`list_reason`), or the reason why there are no positions.
     """
     forced = sides.forced
     if forced is None:
         return "not_asked"
-    if is_constrained(sides.reference_body) or is_constrained(sides.candidate_body):
-        return "constrained"
-    return forced.unscored or (None if len(forced.reference) else "no_logprobs")
+    return list_reason or forced.unscored or (None if len(forced.reference) else "no_logprobs")
 
 
 def score_forced(reason: str | None, summary: PairSummary, place: int, scores: Scores) -> None:

@@ -31,7 +31,10 @@ class JsBounds(NamedTuple):
 def js_bounds(reference: Positions, candidate: Positions, shared: Overlap) -> JsBounds:
     """Return the interval of JS(reference, candidate) at each of n positions."""
     p, q, both = reference.probability, shared.candidate_probability, shared.is_possible
-    exact = _terms(np.where(both, p, 1.0), np.where(both, q, 1.0), -shared.gap).sum(axis=0)
+    with np.errstate(all="ignore"):  # what is on one side only is not looked at
+        terms = _terms(p, q, -shared.gap)
+    terms[~both] = 0.0
+    exact = terms.sum(axis=0)
     one_sided = shared.is_shared & ~both
     if one_sided.any():  # impossible on one side
         exact += 0.5 * LOG_2 * np.where(one_sided, p + q, 0.0).sum(axis=0)

@@ -48,7 +48,7 @@ from compare.metrics.distribution import (
 )
 from compare.metrics.overlap import TINY, Overlap
 
-_WIDTHS = (1, 2, 3, 5, 8, 13)
+_WIDTHS = (1, 2, 4, 8)
 """Positions are solved together with those that have about as many one-sided tokens."""
 
 _Unknown = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
@@ -85,18 +85,11 @@ def kl_lower(reference: Positions, candidate: Positions, shared: Overlap) -> KlB
     is_infinite |= candidate.is_exhausted & ((count_p > 0) | (spare > ROUNDING_MASS))
 
     unknown = only_p, only_q, r_p, r_q, u, v
-    rest, level = np.zeros_like(r_p), np.ones_like(r_p)
     is_open = (shared.reason == 0) & ~is_infinite
-    widest = np.maximum(count_p, count_q)
-    least = -1
-    for most in (*_WIDTHS, int(widest.max(initial=0))):
-        at = np.flatnonzero(is_open & (widest > least) & (widest <= most))
-        least = max(least, most)
-        if len(at):
-            rest[at], level[at] = _least_unseen(*_some(unknown, at, most))
+    rest, level = _least_by_width(unknown, np.flatnonzero(is_open), np.maximum(count_p, count_q))
     at = np.flatnonzero((r_q < ROUNDING_MASS) & (level < 1.0) & is_open & ~candidate.is_exhausted)
     if len(at):
-        rest[at] = _least_with_rounding(*_some(unknown, at, int(widest[at].max())))
+        rest[at] = _least_with_rounding(unknown, at, np.maximum(count_p, count_q))
     nats = np.where(is_infinite, 0.0, np.maximum(exact + rest, 0.0))
     reason = np.where((shared.reason == 0) & is_infinite, np.uint8(INFINITE), shared.reason)
     return KlBounds(nats, reason)
@@ -117,18 +110,39 @@ def _packed(values: Floats, kept: Bools) -> tuple[Floats, Ints]:
     return packed, counts
 
 
+def _least_by_width(unknown: _Unknown, rows: Ints, widest: Ints) -> tuple[Floats, Floats]:
+    """Solve the problem at some positions: (n,) minima, 0 elsewhere, and the levels L, 1 elsewhere.
+
+    `widest` is the larger number of one-sided tokens. Where the sides fill apart, L is that of A.
+    """
+    rest, level = np.zeros_like(unknown[2]), np.ones_like(unknown[2])
+    width = widest[rows]
+    least = -1
+    apart = []
+    for most in (*_WIDTHS, int(width.max(initial=0))):
+        at = rows[(width > least) & (width <= most)]
+        least = max(least, most)
+        if len(at):
+            rest[at], level[at], is_joint = _least_joint(*_some(unknown, at, most))
+            apart.append(at[~is_joint])
+    at = np.concatenate(apart) if apart else rows
+    if len(at):
+        rest[at], level[at] = _least_apart(*_some(unknown, at, int(widest[at].max())))
+    return rest, level
+
+
 def _some(unknown: _Unknown, at: Ints, most: int) -> _Unknown:
     """Return some positions of the problem, none of which has more than `most` tokens on one side alone."""
     p, q, r_p, r_q, u, v = unknown
     return p[:most, at], q[:most, at], r_p[at], r_q[at], u[at], v[at]
 
 
-def _least_unseen(
+def _least_joint(
     p: Floats, q: Floats, r_p: Floats, r_q: Floats, u: Floats, v: Floats
-) -> tuple[Floats, Floats]:
-    """Solve the problem for n positions and return the minimum and the level L.
+) -> tuple[Floats, Floats, Bools]:
+    """Solve the problem for n positions; p (a, n) is 0 outside A, q (b, n) outside B.
 
-    p (a, n) is 0 outside A, q (b, n) outside B. Where the sides fill apart, L is that of A.
+    Return the minimum, the level L, and whether s, t > 0 there; elsewhere the numbers mean nothing.
     """
     is_q = q > 0.0
     v_q = v * is_q
@@ -143,28 +157,34 @@ def _least_unseen(
     p_b = _filled(q, v, 1.0 / np.maximum(level, TINY))
     s, t = r_q - q_a.sum(axis=0), r_p - p_b.sum(axis=0)
     is_joint = (s > 0.0) & (t > 0.0) & (level < np.inf)
-    apart = np.flatnonzero(~is_joint)
-    if len(apart):
-        level[apart], q_a[:, apart] = _fill(p[:, apart], u[apart], r_q[apart])
-        _, p_b[:, apart] = _fill(q[:, apart], v[apart], r_p[apart])
-    bucket = np.where(is_joint, -t * np.log(np.where(is_joint, level, 1.0)), 0.0)
-    known = _relative(np.concatenate([p, p_b]), np.concatenate([q_a, q]))
-    return known.sum(axis=0) + bucket, level
+    known = _relative(np.concatenate([p, p_b]), np.concatenate([q_a, q])).sum(axis=0)
+    return known - np.where(is_joint, t, 0.0) * np.log(np.where(is_joint, level, 1.0)), level, is_joint
 
 
-def _least_with_rounding(p: Floats, q: Floats, r_p: Floats, r_q: Floats, u: Floats, v: Floats) -> Floats:
+def _least_apart(
+    p: Floats, q: Floats, r_p: Floats, r_q: Floats, u: Floats, v: Floats
+) -> tuple[Floats, Floats]:
+    """Solve it where the caps alone hold all the unseen mass: s = t = 0, and the sides fill apart."""
+    level, q_a = _fill(p, u, r_q)
+    _, p_b = _fill(q, v, r_p)
+    return _relative(np.concatenate([p, p_b]), np.concatenate([q_a, q])).sum(axis=0), level
+
+
+def _least_with_rounding(unknown: _Unknown, at: Ints, widest: Ints) -> Floats:
     """Solve it for positions whose r_Q is no more than rounding and where more of it would lower the KL.
 
     A server's 32-bit sum of exponentials misses the smallest ones, so its probabilities come out too
     large by a common factor 1 + e and r_Q too small by e. With r_Q + e the minimum is the former one
     plus log(1 + e); it falls while L < 1, so e goes as far as L = 1 or `ROUNDING_MASS`.
     """
+    p, q, r_p, r_q, u, v = _some(unknown, at, int(widest[at].max()))
+    rows, width = np.arange(len(at)), widest[at]
     most = np.full_like(r_q, ROUNDING_MASS)
-    _, level = _least_unseen(p, q, r_p, most, u, v)
+    _, level = _least_by_width((p, q, r_p, most, u, v), rows, width)
     p_b = np.minimum(v, q).sum(axis=0)
     at_one = np.minimum(u, p).sum(axis=0) + np.maximum(r_p - p_b, 0.0)
     used = np.where(level <= 1.0, most, np.clip(at_one, r_q, most))
-    least, _ = _least_unseen(p, q, r_p, used, u, v)
+    least, _ = _least_by_width((p, q, r_p, used, u, v), rows, width)
     return least + np.log1p(used - r_q)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from compare.metrics.divergence import CommonPrefix, common_prefix
 from compare.metrics.pair_summary import PairSummary, put_or_skip
-from compare.metrics.sides import Sides, list_reason
+from compare.metrics.sides import Sides
 from compare.result import Scores
 from ingest.pair import Mode
 
@@ -42,14 +42,13 @@ class PrefixPlan:
         return 0 if self.reason or self.list_reason else self.common.positions
 
 
-def plan_prefix(sides: Sides, near_tie_nats: float) -> PrefixPlan:
-    """Find the common prefix. Where the distributions say nothing the chosen tokens still tell it."""
+def plan_prefix(sides: Sides, list_reason: str | None, near_tie_nats: float) -> PrefixPlan:
+    """Find the common prefix. Where the lists say nothing (`list_reason`) the chosen tokens still tell it."""
     reason = _reason(sides)
     if reason is not None:
         return PrefixPlan(CommonPrefix(), reason, None)
     common = common_prefix(sides.reference, sides.candidate, near_tie_nats)
-    own = list_reason(sides.reference, sides.reference_body)
-    return PrefixPlan(common, common.reason, own or list_reason(sides.candidate, sides.candidate_body))
+    return PrefixPlan(common, common.reason, list_reason)
 
 
 def score_prefix(plan: PrefixPlan, summary: PairSummary, place: int, scores: Scores) -> None:

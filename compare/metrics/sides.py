@@ -78,13 +78,16 @@ def list_reason(observation: Observation, body: dict[str, Any]) -> str | None:
     return None
 
 
-def token_reason(observation: Observation, body: dict[str, Any], mode: Mode) -> str | None:
-    """Return why one answer has no distributions of the model's own, None where it has."""
+def token_reason(observation: Observation, lists: str | None, mode: Mode) -> str | None:
+    """Return why one answer has no distributions of the model's own, None where it has.
+
+    `lists` is its `list_reason`.
+    """
     if not observation.has_answer:
         return "no_answer"
     if mode is not Mode.GREEDY:
         return "sampled"
-    return list_reason(observation, body) or (None if len(observation.tokens) else "no_logprobs")
+    return lists or (None if len(observation.tokens) else "no_logprobs")
 
 
 def _noise(

@@ -26,7 +26,7 @@ REASONS: dict[str, str] = {
     "inconsistent_list": "a token beyond the ranked ones is likelier than they are, or more mass is unseen "
     "than any vocabulary holds at the last ranked probability",
     "infinite": "the reference gives mass to a token that the candidate holds impossible",
-    "logprobs_filtered": "log-probabilities were taken after temperature, top_k or top_p, not the model's own",
+    "logprobs_filtered": "log-probabilities were taken after temperature, top_k or top_p: not the model's",
     "no_answer": "a side answered with an error, or not at all",
     "no_logprobs": "there are no token lists to compare",
     "no_schema": "JSON is asked for, but no schema is given",
@@ -70,7 +70,15 @@ _UNFORCED = (
     "tools",
     "unsupported_engine",
 )
-_FORCED = ("not_asked", "constrained", *_UNFORCED, "no_logprobs", "no_token_identity", *_LIST)
+_FORCED = (
+    "not_asked",
+    "constrained",
+    "logprobs_filtered",
+    *_UNFORCED,
+    "no_logprobs",
+    "no_token_identity",
+    *_LIST,
+)
 _COSINE = ("no_answer", "embeddings_off", "empty_text", "too_long", "unknown_pieces")
 _JSON = ("not_expected", "no_answer", "tool_call")
 

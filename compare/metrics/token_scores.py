@@ -15,7 +15,7 @@ from compare.metrics.position_numbers import PairNumbers, SideNumbers, pair_numb
 from compare.metrics.prefix import PrefixPlan, plan_prefix, score_prefix
 from compare.metrics.roles import ROLES, roles_of
 from compare.metrics.runs import Runs
-from compare.metrics.sides import Sides, token_reason
+from compare.metrics.sides import Sides, list_reason, token_reason
 from compare.position_scores import PositionScores
 from compare.result import Divergence, Scores
 
@@ -67,13 +67,15 @@ def score_tokens(
 
 
 def _plan(sides: Sides, near_tie_nats: float) -> _Plan:
+    reference = list_reason(sides.reference, sides.reference_body)
+    candidate = list_reason(sides.candidate, sides.candidate_body)
     return _Plan(
         sides,
-        plan_prefix(sides, near_tie_nats),
-        forced_reason(sides),
+        plan_prefix(sides, reference or candidate, near_tie_nats),
+        forced_reason(sides, reference or candidate),
         (
-            token_reason(sides.reference, sides.reference_body, sides.mode),
-            token_reason(sides.candidate, sides.candidate_body, sides.mode),
+            token_reason(sides.reference, reference, sides.mode),
+            token_reason(sides.candidate, candidate, sides.mode),
         ),
     )
 
