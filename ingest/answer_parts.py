@@ -94,6 +94,10 @@ class Assembler:
         """Keep tokens in the chat shape, decoded or not."""
         self.tokens.add_entries(entries)
 
+    def add_lifted(self) -> None:
+        """Keep tokens that the scanner has."""
+        self.tokens.add_lifted()
+
     def add_message(self, message: Message, *, is_whole: bool) -> None:
         """Take a message, or the delta of one."""
         content = message.content

@@ -34,6 +34,11 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
+    def is_text(self, key: str, quoted: bytes) -> bool:
+        """Whether a value is a string written just so, quotes and all."""
+        raw = self._values.get(key)
+        return raw is not None and bytes(raw) == quoted
+
     def is_null(self, key: str) -> bool:
         """Whether a key is absent or null."""
         raw = self._values.get(key)
@@ -105,6 +110,14 @@ class Fields:
         """Take a list, its items not decoded."""
         raw = self._values.get(key)
         return None if raw is None else items_of(raw, self._notes)
+
+
+def fields_if_sound(data: bytes, notes: dict[str, None]) -> Fields | None:
+    """Open a JSON object, None if it is none that a strict reader takes."""
+    try:
+        return Fields(_OBJECT.decode(data), notes)
+    except _NOT_SOUND:
+        return None
 
 
 def fields_of(data: bytes | msgspec.Raw, notes: dict[str, None]) -> Fields | None:

@@ -9,6 +9,7 @@ import msgspec
 from ingest.logprob_trust import trusted
 from ingest.logprobs import read_entry, read_tokens, with_id
 from ingest.observation import MAX_LOGPROB_TOKENS
+from ingest.scan import Frame
 from ingest.scanned import ScannedTokens, is_trusted, new_scanner
 from ingest.tokens import NO_ID, Token, Tokens
 from ingest.wire import AnyLogprobs, Entry, LiftedLogprobs
@@ -65,6 +66,17 @@ class GatheredTokens:
             if self.scanner.given > self.room:
                 self._notes["logprobs_truncated"] = None
             self.scanner.commit()
+
+    def take_events(self, data: bytes, at: int, frame: Frame) -> int:
+        """Take the tokens of events with this frame, and return the place behind the last."""
+        if self.scanner is None:
+            return at
+        room = self.room
+        end = self.scanner.take_events(data, at, frame)
+        if frame.state.given > room:
+            self._notes["logprobs_truncated"] = None
+        self._given += frame.state.given
+        return end
 
     def add_logprobs(
         self, logprobs: AnyLogprobs | LiftedLogprobs, ids: list[int] | None, piece: str | None

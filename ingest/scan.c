@@ -319,56 +319,62 @@ struct name {
     unsigned char buffer[LONGEST_TOKEN + 4];
 };
 
-/* A string from its opening quote on. Fills text, length and flags of `entry`. */
-static const unsigned char *string(const unsigned char *p, struct entry *entry, struct name *name)
+/* Decode a string to its closing quote into `out`, which has 4 bytes more room than `capacity`. */
+static const unsigned char *decoded(
+    const unsigned char *p, unsigned char *out, int64_t capacity, int64_t *used, int *flags)
 {
-    int size, flags = 0;
-    int64_t used = 0;
-    if (*p != '"')
-        return NULL;
-    entry->text = name->bytes = ++p;
-    while (!is_special[*p])
-        p++;
-    if (*p == '"') { /* most are plain */
-        entry->length = name->size = p - entry->text;
-        return name->size <= LONGEST_TOKEN ? p + 1 : NULL;
-    }
-    used = p - entry->text;
-    if (used > LONGEST_TOKEN)
-        return NULL;
-    memcpy(name->buffer, entry->text, (size_t)used);
-    while (*p != '"') {
-        unsigned char *out = name->buffer + used;
-        if (*p < 0x20 || used > LONGEST_TOKEN)
+    int64_t n = *used;
+    int size;
+    for (; *p != '"'; n += size) {
+        unsigned char *to = out + n;
+        if (*p < 0x20 || n >= capacity)
             return NULL;
         if (*p == '\\') {
-            flags |= ESCAPED;
-            p = escape(p, out, &size);
+            *flags |= ESCAPED;
+            p = escape(p, to, &size);
             if (!p)
                 return NULL;
         } else if (*p < 0x80) {
-            *out = *p++;
+            *to = *p++;
             size = 1;
         } else {
             size = sequence(p);
             if (!size)
                 return NULL;
-            memcpy(out, p, (size_t)size);
+            memcpy(to, p, (size_t)size);
             p += size;
         }
-        if (*out >= 0x80)
-            flags |= NOT_ASCII;
-        if (size == 1 && *out == '<')
-            flags |= ANGLE;
-        if (size == 3 && out[0] == 0xEF && out[1] == 0xBF && out[2] == 0xBD)
-            flags |= REPLACEMENT;
-        used += size;
+        if (*to >= 0x80)
+            *flags |= NOT_ASCII;
+        if (*to == '<')
+            *flags |= ANGLE;
+        if (size == 3 && to[0] == 0xEF && to[1] == 0xBF && to[2] == 0xBD)
+            *flags |= REPLACEMENT;
     }
+    *used = n;
+    return n <= capacity ? p : NULL;
+}
+
+/* A token's name from its opening quote on. */
+static const unsigned char *string(const unsigned char *p, struct entry *entry, struct name *name)
+{
+    int64_t used;
+    if (*p != '"')
+        return NULL;
+    entry->text = name->bytes = ++p;
+    while (!is_special[*p])
+        p++;
+    used = p - entry->text;
     if (used > LONGEST_TOKEN)
         return NULL;
-    entry->flags |= flags;
+    if (*p != '"') { /* few are not plain */
+        memcpy(name->buffer, entry->text, (size_t)used);
+        p = decoded(p, name->buffer, LONGEST_TOKEN, &used, &entry->flags);
+        if (!p)
+            return NULL;
+        name->bytes = name->buffer;
+    }
     entry->length = p - entry->text;
-    name->bytes = name->buffer;
     name->size = used;
     return p + 1;
 }
@@ -698,6 +704,60 @@ int64_t gnomon_lift(const unsigned char *data, int64_t size, int64_t at, int64_t
     return NOT_REGULAR;
 }
 
+/* What is the same in each event of a stream: all but the piece of text and the array behind it, and what came of
+ * the events that were taken; mirrored in ingest/scan.py. */
+struct frame {
+    const char *before, *between, *after;
+    int64_t before_size, between_size, after_size;
+    unsigned char *text; /* 4 bytes longer than `capacity` */
+    int64_t capacity, size;
+    int64_t events, given, last;
+    int64_t is_full; /* whether the columns have no room for the next event */
+};
+
+static int64_t passed(const unsigned char *data, int64_t size, int64_t at, const char *text, int64_t length)
+{
+    return size - at >= length && !memcmp(data + at, text, (size_t)length) ? at + length : 0;
+}
+
+/* Take events from data[at] on as long as they have this frame. Returns the place behind the last of them. */
+int64_t gnomon_events(
+    const unsigned char *data, int64_t size, int64_t at, int64_t shift, struct columns *to, struct frame *frame)
+{
+    frame->size = frame->events = frame->given = frame->last = frame->is_full = 0;
+    if (at < 0 || at > size || data[size])
+        return at;
+    for (;;) {
+        const unsigned char *p;
+        int64_t place, used = frame->size, count = to->count, top_count = to->top_count, added;
+        int flags = 0;
+        place = passed(data, size, at, frame->before, frame->before_size);
+        if (!place || !(p = decoded(data + place, frame->text, frame->capacity, &used, &flags)))
+            return at;
+        place = passed(data, size, p - data, frame->between, frame->between_size);
+        if (!place)
+            return at;
+        place = gnomon_lift(data, size, place, shift, to);
+        frame->is_full = place == NO_ROOM;
+        if (place <= 0)
+            return at;
+        place = passed(data, size, place, frame->after, frame->after_size);
+        added = to->count - count;
+        /* An array longer than all before may be all that came before, sent again. */
+        if (!place || (count && added >= count && added > 1)) {
+            to->count = count;
+            to->top_count = top_count;
+            return at;
+        }
+        at = place;
+        frame->size = used;
+        frame->events++;
+        frame->given += to->given;
+        if (added)
+            frame->last = to->last;
+    }
+}
+
 /* The keys of `count` byte strings, one behind the other in `data`, `ends` being where each ends. */
 void gnomon_keys(const unsigned char *data, const int64_t *ends, int64_t count, uint64_t seed, uint64_t *keys)
 {
@@ -707,7 +767,7 @@ void gnomon_keys(const unsigned char *data, const int64_t *ends, int64_t count, 
 }
 
 /* So that no library meets code that it was not made for. */
-int64_t gnomon_layout(void) { return sizeof(struct columns); }
+int64_t gnomon_layout(void) { return sizeof(struct columns) + sizeof(struct frame); }
 
 #ifndef GNOMON_SOURCE
 #define GNOMON_SOURCE ""

@@ -33,6 +33,7 @@ _COUNTS = (
     *("given", "last", "asked", "flags", "least", "most"),
 )
 _NO_ROOM = -1
+_TEXT_BYTES = 65_536
 _FIRST_TOKENS, _FIRST_LISTED = 256, 6_000
 
 
@@ -58,6 +59,40 @@ class _Columns(ctypes.Structure):
     )
 
 
+class _Frame(ctypes.Structure):
+    """Mirrors `struct frame` in `ingest/scan.c`."""
+
+    size: int
+    events: int
+    given: int
+    last: int
+    is_full: int
+    _fields_ = (
+        *((name, ctypes.c_char_p) for name in ("before", "between", "after")),
+        *((name, ctypes.c_int64) for name in ("before_size", "between_size", "after_size")),
+        ("text", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("capacity", "size", "events", "given", "last", "is_full")),
+    )
+
+
+class Frame:
+    """What is the same in each event of a stream, before, between and behind its text and its array."""
+
+    def __init__(self, before: bytes, between: bytes, after: bytes) -> None:
+        self._text = ctypes.create_string_buffer(_TEXT_BYTES + 4)
+        self.state = _Frame(
+            *(before, between, after, len(before), len(between), len(after)),
+            ctypes.addressof(self._text),
+            _TEXT_BYTES,
+        )
+        self.reference = ctypes.addressof(self.state)
+
+    @property
+    def text(self) -> str:
+        """The text of the events that were taken last."""
+        return ctypes.string_at(self._text, self.state.size).decode()
+
+
 def load(path: Path = PATH) -> ctypes.PyDLL | None:
     """Load the library, None where there is none that fits this code."""
     try:
@@ -66,7 +101,7 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
         layout = library.gnomon_layout
         layout.restype = ctypes.c_int64
         library.gnomon_source.restype = ctypes.c_char_p
-        if layout() != ctypes.sizeof(_Columns) or _is_stale(library.gnomon_source()):
+        if layout() != ctypes.sizeof(_Columns) + ctypes.sizeof(_Frame) or _is_stale(library.gnomon_source()):
             return None
         library.gnomon_lift.restype = ctypes.c_int64
         library.gnomon_lift.argtypes = [
@@ -76,6 +111,8 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
             ctypes.c_int64,
             ctypes.c_void_p,
         ]
+        library.gnomon_events.restype = ctypes.c_int64
+        library.gnomon_events.argtypes = [*library.gnomon_lift.argtypes, ctypes.c_void_p]
         library.gnomon_keys.restype = None
         library.gnomon_keys.argtypes = [
             ctypes.c_char_p,
@@ -127,6 +164,7 @@ class Scanner:
 
     def __init__(self, library: ctypes.PyDLL, *, asked: int | None, limit: int) -> None:
         self._lift = library.gnomon_lift
+        self._events = library.gnomon_events
         self._limit = limit
         known = -1 if asked is None else min(asked, 2**31)
         self._state = _Columns(limit=limit, seed=SEED, asked=known, least=2**62)
@@ -169,9 +207,20 @@ class Scanner:
         shift = self._size - start
         end: int = self._lift(data, len(data), at, shift, self._reference)
         while end == _NO_ROOM:
-            self._grow(min(4 * self._state.capacity, self._limit), 4 * self._state.top_capacity)
+            self._grow_more()
             end = self._lift(data, len(data), at, shift, self._reference)
         self._piece = data, start
+        return end
+
+    def take_events(self, data: bytes, at: int, frame: Frame) -> int:
+        """Take and commit events with this frame from `data[at]` on, and return the place behind them."""
+        state, did = self._state, frame.state
+        end: int = self._events(data, len(data), at, self._size - at, self._reference, frame.reference)
+        while did.is_full and not did.events:
+            self._grow_more()
+            end = self._events(data, len(data), at, self._size - at, self._reference, frame.reference)
+        if state.count > self.count:
+            self._keep(data[at : did.last])
         return end
 
     def rollback(self) -> None:
@@ -180,14 +229,9 @@ class Scanner:
 
     def commit(self) -> None:
         """Keep what was lifted."""
-        state = self._state
-        if state.count == self.count:
-            return
-        source = self.pending_source()
-        self._sources.append(source)
-        self._size += len(source)
-        self._piece = b"", 0
-        self.count, self._top_count = state.count, state.top_count
+        if self._state.count > self.count:
+            self._keep(self.pending_source())
+            self._piece = b"", 0
 
     def source(self) -> bytes:
         """Return the text that the places of committed tokens refer to."""
@@ -228,6 +272,14 @@ class Scanner:
         return np.array_equal(first[1:3], second[1:3]) and np.array_equal(
             first[0].view(np.float64), second[0].view(np.float64)
         )
+
+    def _keep(self, source: bytes) -> None:
+        self._sources.append(source)
+        self._size += len(source)
+        self.count, self._top_count = self._state.count, self._state.top_count
+
+    def _grow_more(self) -> None:
+        self._grow(min(4 * self._state.capacity, self._limit), 4 * self._state.top_capacity)
 
     def _grow(self, tokens: int, listed: int) -> None:
         state = self._state

@@ -40,6 +40,11 @@ class SseParser:
         self._data: list[bytes] = []
         self._event = ""
 
+    @property
+    def is_between_events(self) -> bool:
+        """Whether the next byte begins a line and, with that, a new event."""
+        return not (self._start or self._skip_line_feed or self._partial or self._data or self._event)
+
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """Take the next bytes and return the events that they complete. Raises nothing."""
         if self._start is not None:

@@ -13,6 +13,7 @@ from ingest.alternatives import raw_bytes
 from ingest.answer_parts import Assembler
 from ingest.dialects.probabilities import log_of
 from ingest.fields import Fields, fields_of
+from ingest.lift import QUOTED_MARK
 from ingest.logprobs import Head, make_token
 from ingest.tokens import Token
 from ingest.wire import Entry, Listed
@@ -46,6 +47,10 @@ class LlamaCppDialect:
         """Take one object."""
         answer.has_choices = True
         answer.add_text(fields.text("content"))
+        if is_lifted(fields):
+            answer.add_lifted()
+            self._add_end(fields, answer)
+            return
         for entry in fields.entries("completion_probabilities"):
             if answer.room <= 0:
                 answer.note("logprobs_truncated")
@@ -67,6 +72,11 @@ class LlamaCppDialect:
         answer.model = answer.model or fields.text("model")
         if "tokens_evaluated" in fields or "tokens_predicted" in fields:
             answer.add_usage(fields.count("tokens_evaluated"), fields.count("tokens_predicted"))
+
+
+def is_lifted(fields: Fields) -> bool:
+    """Whether the scanner has the tokens, and a mark stands in their place."""
+    return fields.is_text("completion_probabilities", QUOTED_MARK)
 
 
 def _token(raw: Entry | msgspec.Raw, answer: Assembler) -> Token:
