@@ -25,7 +25,7 @@ _JSON_PART = re.compile(
     r'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)(\s*+:)?|-?\d[\d.eE+-]*+|true|false|null|None|True|False', re.DOTALL
 )
 _DIGITS = re.compile(r"\d[\d.,:/-]*\d|\d")
-_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def roles_of(observation: Observation, count: int | None = None) -> NDArray[np.uint8]:

@@ -104,3 +104,13 @@ def test_a_routes_schema_holds_where_the_request_names_none(tmp_path: Path) -> N
     assert expected_of(pair, routes).kind is None
     with pytest.raises(SettingsError, match=r"missing\.json"):
         expected_of(routed, {"invoice": RouteSettings(schema=str(tmp_path / "missing.json"))})
+
+
+@pytest.mark.parametrize(("name", "expected"), [("full", True), ("q4", True), ("other", False)])
+def test_pairs_of_an_endpoint_with_speculative_decoding_are_tagged(name: str, expected: bool) -> None:
+    endpoint = EndpointSettings(url="http://127.0.0.1:3", has_speculative_decoding=True)
+    settings = msgspec.structs.replace(_SETTINGS, endpoints={**_SETTINGS.endpoints, name: endpoint})
+    pair = msgspec.structs.replace(_pair(_A, _A), reference_name="full", candidate_name="q4")
+    (result,) = compare_pairs([pair], None, settings)
+    assert isinstance(result, Comparison)
+    assert ("speculative_decoding" in result.tags) is expected

@@ -100,3 +100,18 @@ def test_tables_follow_the_rules_of_the_design(migrated_store: Store) -> None:
         ), name
         assert "TTL toDate(ingested_at)" in created, name
         assert "non_replicated_deduplication_window = 10000" in created, name
+
+
+def test_numbers_of_positions_group_by_role(migrated_store: Store, topic_id: str) -> None:
+    for offset in (7, 8):
+        request = batches.mirrored(offset, position=batches.position(offset, topic_id=topic_id))
+        write(migrated_store, batches.compared(offset, request=request))
+    select = """
+        SELECT r, count(), round(avg(kl), 4), round(avg(change), 4)
+        FROM positions_v1 ARRAY JOIN role AS r, kl_lower_nats AS kl, probability_change AS change
+        WHERE topic_id = {topic_id:String} GROUP BY r ORDER BY r
+    """
+    rows = migrated_store.query(select, {"topic_id": topic_id}).rows
+    assert rows == [("key", 2, 0.01, -0.05), ("unknown", 2, None, None)]
+    forced = "SELECT role, kl_lower_nats, js_lower_nats FROM forced_pairs_v1"
+    assert ask(migrated_store, forced, topic_id) == [(["prose"], pytest.approx([0.01]), [None])] * 2
