@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -8,9 +9,48 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compare.metrics.embedding import LARGEST_BF16_ERROR, MAX_CHARACTERS, CosineResult, TextEncoder, _folder
+from compare.metrics.embedding import MAX_CHARACTERS, MAX_WINDOWS, CosineResult, TextEncoder
+from compare.metrics.embedding_model import FORMS, LARGEST_ERROR, model_folder
 from ingest.errors import SettingsError
 
+GARDEN = [
+    "garden",
+    "river",
+    "stone",
+    "flower",
+    "bird",
+    "summer",
+    "water",
+    "grass",
+    "apple",
+    "winter",
+    "tree",
+    "rain",
+    "cloud",
+    "field",
+    "horse",
+    "bread",
+    "milk",
+    "salt",
+    "night",
+    "moon",
+]
+OFFICE = [
+    "paper",
+    "desk",
+    "letter",
+    "number",
+    "report",
+    "price",
+    "order",
+    "phone",
+    "table",
+    "meeting",
+    "clock",
+    "window",
+    "office",
+    "money",
+]
 SHORT = [
     ("The cat sat on the mat.", "A cat was sitting on a mat."),
     ("The answer is 41.", "The answer is 42."),
@@ -25,7 +65,7 @@ def direct() -> Any:
     """sentence-transformers itself, in 32 bits, as the independent judge."""
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(_folder("packaged")), device="cpu", local_files_only=True)
+    return SentenceTransformer(str(model_folder("packaged")), device="cpu", local_files_only=True)
 
 
 def test_short_texts_against_the_library_called_directly(encoder: TextEncoder, direct: Any) -> None:
@@ -33,9 +73,9 @@ def test_short_texts_against_the_library_called_directly(encoder: TextEncoder, d
     for (a, b), result in zip(SHORT, results, strict=True):
         left, right = direct.encode([a, b], show_progress_bar=False)
         expected = float(left @ right / np.linalg.norm(left) / np.linalg.norm(right))
-        assert result.cosine == pytest.approx(expected, abs=LARGEST_BF16_ERROR)
-        assert result.least_match == pytest.approx(expected, abs=LARGEST_BF16_ERROR)
-    assert encoder.precision in ("bf16", "fp32")
+        assert result.cosine == pytest.approx(expected, abs=LARGEST_ERROR)
+        assert result.least_match == pytest.approx(expected, abs=LARGEST_ERROR)
+    assert encoder.form in FORMS
 
 
 def test_the_library_alone_is_blind_to_the_end_of_a_long_text(encoder: TextEncoder, direct: Any) -> None:
@@ -60,12 +100,70 @@ def test_symmetric(encoder: TextEncoder) -> None:
         assert forth.least_match == pytest.approx(back.least_match, abs=1e-6)
 
 
-def test_a_text_too_long_to_be_read_in_time_is_unscored(encoder: TextEncoder) -> None:
-    loop = "I am happy. " * 5_000
-    assert len(loop) > MAX_CHARACTERS
-    results = encoder.encode_pairs([("short", loop), (loop, loop)])
-    assert [result.unscored for result in results] == ["too_long", None]
-    assert results[1].cosine == 1.0
+def test_windows_against_the_library_called_directly(encoder: TextEncoder, direct: Any) -> None:
+    """Words of one piece each, so that the windows are known: 200, 200 and 50 words against 200 and 100."""
+    a, b = (
+        [words[i * 7 % len(words)] for i in range(count)] for words, count in ((GARDEN, 450), (OFFICE, 300))
+    )
+    vectors = {}
+    for name, words in (("a", a), ("b", b)):
+        texts = [" ".join(words[start : start + 200]) for start in range(0, len(words), 200)]
+        vectors[name] = direct.encode(texts, show_progress_bar=False, normalize_embeddings=True)
+    means = [np.array([200, 200, 50]) @ vectors["a"], np.array([200, 100]) @ vectors["b"]]
+    matches = vectors["a"] @ vectors["b"].T
+    (result,) = encoder.encode_pairs([(" ".join(a), " ".join(b))])
+    expected = means[0] @ means[1] / np.linalg.norm(means[0]) / np.linalg.norm(means[1])
+    assert result.cosine == pytest.approx(expected, abs=LARGEST_ERROR)
+    least = min(matches.max(axis=0).min(), matches.max(axis=1).min())
+    assert result.least_match == pytest.approx(least, abs=LARGEST_ERROR)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_keeps_the_cosines(form: str, direct: Any) -> None:
+    encoder = TextEncoder(forms=[form])
+    results = encoder.encode_pairs(SHORT)
+    assert encoder.form == form
+    for (a, b), result in zip(SHORT, results, strict=True):
+        left, right = direct.encode([a, b], show_progress_bar=False, normalize_embeddings=True)
+        assert result.cosine == pytest.approx(
+            float(left @ right), abs=1e-5 if form == "fp32" else LARGEST_ERROR
+        )
+
+
+def test_a_long_loop_is_scored_and_a_text_of_too_many_windows_is_not(encoder: TextEncoder) -> None:
+    loop = "I am happy. " * (MAX_CHARACTERS // 12)
+    numbers = " ".join(f"report {i} is late" for i in range(60 * MAX_WINDOWS))
+    results = encoder.encode_pairs(
+        [
+            ("I am happy. " * 50, loop),
+            ("short", numbers),
+            ("short", "x" * (MAX_CHARACTERS + 1)),
+            (numbers, numbers),
+        ]
+    )
+    assert [result.unscored for result in results] == [None, "too_long", "too_long", None]
+    assert results[0].cosine is not None
+    assert 0.99 < results[0].cosine <= 1.0
+    assert results[3].cosine == 1.0
+
+
+def test_windows_that_texts_share_are_encoded_once(
+    encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder.encode_pairs(SHORT[:1])
+    seen: list[str] = []
+    loaded = encoder._loaded
+    assert loaded is not None
+
+    def spy(texts: Any) -> Any:
+        seen.extend(texts)
+        return loaded.embed(texts)
+
+    monkeypatch.setattr(encoder, "_loaded", dataclasses.replace(loaded, embed=spy))
+    start = " ".join(GARDEN * 10 + GARDEN[::-1] * 10)  # 400 pieces: two windows
+    encoder.encode_pairs([(f"{start} ends here", f"{start} stops there")])
+    assert len(seen) == 4  # two shared windows, two ends
+    assert len(set(seen)) == 4
 
 
 def test_what_is_unscored(encoder: TextEncoder) -> None:
@@ -87,7 +185,7 @@ def test_identical_texts_score_one_without_a_model() -> None:
     # The model does not exist: loading it would raise.
     encoder = TextEncoder("no/such/model")
     assert encoder.encode_pairs([("\u5df4\u9ece", "\u5df4\u9ece")]) == [CosineResult(1.0, 1.0)]
-    assert encoder.precision == "not loaded"
+    assert encoder.form is None
 
 
 def test_each_distinct_text_is_encoded_once(encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
