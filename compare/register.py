@@ -8,7 +8,7 @@ import msgspec
 
 from compare.store.client import Store
 from ingest.load_settings import settings_hash
-from ingest.settings import Settings
+from ingest.settings import Settings, endpoint_names
 
 
 def register_experiment(store: Store, settings: Settings) -> str:
@@ -40,7 +40,7 @@ def _public(settings: Settings) -> dict[str, object]:
                 "url": settings.endpoints[name].url,
                 "top_logprobs": settings.endpoints[name].top_logprobs,
             }
-            for name in (experiment.reference, *experiment.candidates)
+            for name in endpoint_names(experiment)
         },
         "compare": settings.compare,
         "detectors": settings.detectors,

@@ -91,7 +91,8 @@ def observations_of(compared: ComparedPair) -> Iterator[tuple[str, str, dict[str
     yield "reference", pair.reference_name, pair.reference_body, pair.reference
     yield "candidate", pair.candidate_name, pair.candidate_body, pair.candidate
     if pair.reference_again is not None:
-        yield "reference_again", pair.reference_name, pair.reference_body, pair.reference_again
+        name = pair.reference_again_name or pair.reference_name
+        yield "reference_again", name, pair.reference_body, pair.reference_again
     if pair.candidate_again is not None:
         yield "candidate_again", pair.candidate_name, pair.candidate_body, pair.candidate_again
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ingest.errors import SettingsError
-from ingest.settings import DetectorSettings, Settings
+from ingest.settings import DetectorSettings, Settings, endpoint_names
 from ingest.settings_checks import check_together, with_absolute_files
 from ingest.settings_convert import SECRETS, InvalidValueError, dotted, to_settings
 from ingest.settings_environment import Override, overrides, secret_variable
@@ -54,7 +54,9 @@ def settings_hash(settings: Settings) -> str:
     experiment = msgspec.structs.asdict(settings.experiment)
     del experiment["name"]
     experiment["candidates"] = sorted(settings.experiment.candidates)
-    names = [settings.experiment.reference, *settings.experiment.candidates]
+    if settings.experiment.reference_b is None:
+        del experiment["reference_b"]
+    names = endpoint_names(settings.experiment)
     covered = {
         "experiment": experiment,
         "endpoints": {

@@ -62,5 +62,9 @@ class ResponsePair(msgspec.Struct, frozen=True, kw_only=True):
     candidate_again: Observation | None = None
     forced: Forced | None = None
     """None where the plan did not ask for it."""
+    reference_again_name: str | None = None
+    """The endpoint that gave `reference_again`, None for the reference itself."""
+    forced_again: Forced | None = None
+    """The same endpoint's distribution on the reference's tokens: the floor of the forced scores."""
     vocabulary_size: int | None = None
     prompt_differs: bool = False

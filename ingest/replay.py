@@ -20,7 +20,7 @@ from ingest.pair import Forced, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest
 from ingest.replay_body import ReplayBody, replay_body
 from ingest.replay_plan import asked_model, plan_for
-from ingest.settings import EndpointSettings, ExperimentSettings
+from ingest.settings import EndpointSettings, ExperimentSettings, endpoint_names
 from ingest.vllm import Vllm
 
 _T = TypeVar("_T")
@@ -35,7 +35,7 @@ class Replayer:
     def __init__(self, experiment: ExperimentSettings, endpoints: Mapping[str, EndpointSettings]) -> None:
         """Raises SettingsError if the experiment names an endpoint that is not configured."""
         self._experiment = experiment
-        names = [experiment.reference, *experiment.candidates]
+        names = endpoint_names(experiment)
         for name in names:
             if name not in endpoints:
                 known = ", ".join(sorted(endpoints)) or "none"
@@ -50,7 +50,7 @@ class Replayer:
                 max_tokens=experiment.forced_max_tokens,
                 max_prompt_tokens=experiment.forced_max_prompt_tokens,
             )
-            for name in experiment.candidates
+            for name in names
         }
         self._vocabulary: dict[str, int | None] = {}
         self._is_reference_vllm: bool | None = None
@@ -88,10 +88,14 @@ class Replayer:
         experiment = self._experiment
         plans = {name: plan_for(mirrored, experiment, name) for name in experiment.candidates}
         shared = plans[experiment.candidates[0]]
-        calls: list[_Call] = [(name, 0) for name in self._endpoints]
+        again: _Call = (experiment.reference_b or experiment.reference, 1)
+        calls: list[_Call] = [(name, 0) for name in (experiment.reference, *experiment.candidates)]
         if shared.wants_noise:
-            calls.append((experiment.reference, 1))
-        calls.extend((name, 1) for name, plan in plans.items() if plan.wants_candidate_noise)
+            calls.append(again)
+        # A second reference may be a candidate too: one call serves both.
+        calls.extend(
+            (name, 1) for name, plan in plans.items() if plan.wants_candidate_noise and (name, 1) not in calls
+        )
         # Neither side shall profit from always going first.
         random.Random(f"{experiment.seed} {mirrored.request_id}").shuffle(calls)
         needs_ids = await self._needs_ids(plans)
@@ -112,8 +116,21 @@ class Replayer:
             )
         )
         size = await self._vocabulary_size()
+        forced_again = None
+        if again in seen and shared.wants_forced:
+            first = seen[experiment.reference, 0]
+            forced_again = await self._forced(mirrored, again[0], bodies[again].body, first, seen[again])
+        pairs = await _all(
+            self._pair(mirrored, name, plan, bodies, seen, size) for name, plan in plans.items()
+        )
         return tuple(
-            await _all(self._pair(mirrored, name, plan, bodies, seen, size) for name, plan in plans.items())
+            msgspec.structs.replace(
+                pair,
+                reference_again=seen.get(again),
+                reference_again_name=experiment.reference_b,
+                forced_again=forced_again,
+            )
+            for pair in pairs
         )
 
     def _body(
@@ -159,7 +176,6 @@ class Replayer:
             plan=msgspec.structs.replace(plan, changes=sent.changes),
             reference=reference,
             candidate=candidate,
-            reference_again=seen.get((self._experiment.reference, 1)),
             candidate_again=seen.get((name, 1)),
             forced=await self._forced(mirrored, name, sent.body, reference, candidate)
             if plan.wants_forced

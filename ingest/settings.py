@@ -74,8 +74,8 @@ class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The server drafts tokens with a smaller model. No answer says so; its pairs get the tag
     `speculative_decoding`."""
     supports_forced: bool | None = None
-    """Teacher-forced scoring. None: where the server says that it is llama.cpp. True: vLLM too, which computes
-    the whole prompt anew for it, past its prefix cache; never set it where production is served."""
+    """Teacher-forced scoring. None: where the server says that it is llama.cpp. True: vLLM too, which
+    computes the whole prompt anew for it, past its prefix cache; never set it where production is served."""
 
 
 class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +89,8 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reference: Name
     candidates: Annotated[list[Name], Meta(min_length=1)]
     models: dict[str, dict[str, str]]
+    reference_b: Name | None = None
+    """Gives the second answer of noise pairs in the reference's place: the same weights, served apart."""
     greedy_fraction: Fraction = 1.0
     """The rest is replayed `as_sent`; chosen by hash of the request id."""
     noise_fraction: Fraction = 0.1
@@ -98,6 +100,12 @@ class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens_cap: PositiveInt = 2048
     sample_fraction: Fraction = 1.0
     seed: int = 7
+
+
+def endpoint_names(experiment: ExperimentSettings) -> list[str]:
+    """Return the names of all endpoints that an experiment asks, each once, the reference's first."""
+    second = [] if experiment.reference_b is None else [experiment.reference_b]
+    return list(dict.fromkeys([experiment.reference, *second, *experiment.candidates]))
 
 
 class CompareSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from ingest.errors import FatalError
 from ingest.kafka_options import split_address
-from ingest.settings import EndpointSettings, KafkaSettings, Settings
+from ingest.settings import EndpointSettings, KafkaSettings, Settings, endpoint_names
 from ingest.settings_convert import InvalidValueError, nearest, shown
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -77,6 +77,11 @@ def _files(struct: S, path: tuple[str, ...], folder: Path, *fields: str) -> S:
 def _check_roles(settings: Settings) -> None:
     experiment = settings.experiment
     _require_endpoint(experiment.reference, settings.endpoints, ("experiment", "reference"))
+    if experiment.reference_b is not None:
+        path = ("experiment", "reference_b")
+        _require_endpoint(experiment.reference_b, settings.endpoints, path)
+        if experiment.reference_b == experiment.reference:
+            raise InvalidValueError(path, f"is {experiment.reference!r}, the reference itself; leave it out")
     for candidate in experiment.candidates:
         path = ("experiment", "candidates")
         _require_endpoint(candidate, settings.endpoints, path)
@@ -99,7 +104,7 @@ def _check_model_map(settings: Settings) -> None:
         raise InvalidValueError(
             ("experiment", "models"), 'is empty; it needs a row for each served model, or "*" for any'
         )
-    roles = [experiment.reference, *experiment.candidates]
+    roles = endpoint_names(experiment)
     for served, row in experiment.models.items():
         path = ("experiment", "models", served)
         for name, model in row.items():

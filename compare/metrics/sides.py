@@ -57,7 +57,9 @@ def sides_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> S
 
 def noise_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> Sides | None:
     """Return the reference's second answer against its first, None where it was asked once."""
-    return _noise(pair, pair.reference, pair.reference_again, pair.reference_body, expected)
+    return _noise(
+        pair, pair.reference, pair.reference_again, pair.reference_body, expected, pair.forced_again
+    )
 
 
 def candidate_noise_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> Sides | None:
@@ -96,9 +98,11 @@ def _noise(
     again: Observation | None,
     body: dict[str, Any],
     expected: ExpectedStructure | None,
+    forced: Forced | None = None,
 ) -> Sides | None:
     if again is None:
         return None
+    counts = first.prompt_tokens, again.prompt_tokens
     return Sides(
         reference=first,
         candidate=again,
@@ -107,6 +111,9 @@ def _noise(
         request=pair.mirrored.body,
         mode=pair.plan.mode,
         vocabulary_size=pair.vocabulary_size,
+        # A second reference may be served with another template.
+        prompt_differs=None not in counts and counts[0] != counts[1],
+        forced=forced,
         is_noise=True,
         expected=expected,
     )

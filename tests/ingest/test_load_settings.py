@@ -151,6 +151,17 @@ def test_only_secrets_have_a_file_variable(tmp_path: Path) -> None:
             "did you mean fp16?",
         ),
         (
+            'reference = "fp16"',
+            'reference = "fp16"\nreference_b = "fp16"',
+            "gnomon.toml: experiment.reference_b is 'fp16', the reference itself; leave it out",
+        ),
+        (
+            'reference = "fp16"',
+            'reference = "fp16"\nreference_b = "fp17"',
+            "gnomon.toml: experiment.reference_b names 'fp17', which [endpoints] does not have; "
+            "did you mean fp16?",
+        ),
+        (
             'candidates = ["awq-4.bit"]',
             'candidates = ["fp16"]',
             "gnomon.toml: experiment.candidates holds 'fp16', which is the reference itself",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compare.demo.llama_server import LlamaServer
+from compare.demo.models import ModelPaths
 from ingest.errors import DeadLetterError, EndpointAwayError, SettingsError
 from ingest.observation import FailureKind
 from ingest.outcome import SkipReason
@@ -173,6 +174,32 @@ async def test_noise_asks_again_with_the_cache_off(reference_server: LlamaServer
         assert pair.reference_again.text == pair.reference.text
         assert pair.reference_body["cache_prompt"] is False
     assert set(by_plan) == {True, False}
+
+
+async def test_a_second_reference_makes_a_real_floor(
+    model_paths: ModelPaths, reference_server: LlamaServer
+) -> None:
+    """The same weights without flash attention: other bits, so another distribution at nearly every token."""
+    settings = experiment(
+        "cand",
+        reference_b="again",
+        models={"*": dict.fromkeys(["ref", "cand", "again"], "asked")},
+        noise_fraction=1.0,
+        forced_fraction=1.0,
+    )
+    with LlamaServer(model_paths.reference, alias="again", flash_attention=False) as second:
+        urls = {"ref": reference_server.url, "cand": reference_server.url, "again": second.url}
+        (pair,) = await replay(settings, urls, mirrored(chat("Name a fruit.", max_tokens=12)))
+    assert pair.reference_again_name == "again" and pair.reference_again is not None
+    assert pair.forced is not None and pair.forced_again is not None
+    assert pair.forced.unscored is None and pair.forced_again.unscored is None
+    own = [token.logprob for token in pair.forced_again.reference]
+    floor = [token.logprob for token in pair.forced_again.candidate]
+    assert len(own) == len(floor) and own != floor
+    # Up to 0.18 nats was seen here: the noise floor is no rounding error.
+    assert own == pytest.approx(floor, abs=1.0)
+    # The candidate is the reference itself here: under the floor there is nothing left.
+    assert [token.logprob for token in pair.forced.candidate] == pytest.approx(own, abs=1e-3)
 
 
 async def test_the_reference_is_asked_once_for_all_candidates() -> None:
