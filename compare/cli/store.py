@@ -21,24 +21,40 @@ from compare.cli.locate import locate_store, store_options
     show_default=True,
     help="How rows are printed.",
 )
+@click.option(
+    "--rows",
+    "shown_rows",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="The most rows that a table shows; csv and json are never cut.",
+)
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Stop the statement after this many seconds. [default: the store's own limit]",
+)
 def sql(
     statement: str,
     folder: Path | None,
     config_file: Path | None,
     output_format: Literal["table", "csv", "json"],
+    shown_rows: int,
+    seconds: float | None,
 ) -> None:
     """Run one SQL statement, read-only.
 
-    Prints the rows of STATEMENT.
+    Prints the rows of STATEMENT as they arrive; Ctrl-C cancels it.
     Works while a run or a demo owns the embedded folder: it then asks that process.
     """
-    from compare.store.client import open_store
-    from compare.store.print_table import format_result
+    from compare.cli.output import write_all
+    from compare.store.print_rows import printed
+    from compare.store.row_stream import stream_rows
 
     settings = locate_store(folder, config_file)
-    with open_store(settings, role="reader") as store:
-        result = store.query(statement)
-        click.echo(format_result(result.column_names, result.rows, output_format))
+    with stream_rows(settings, statement, seconds=seconds) as rows:
+        write_all(printed(rows.column_names, rows, output_format, shown_rows=shown_rows))
 
 
 @click.command()

@@ -219,15 +219,11 @@ def open_store(settings: StoreSettings, *, role: Role) -> Store:
             database=settings.database,
             is_read_only=is_read_only,
         )
-    if "@" in settings.url:
-        raise SettingsError(
-            "store.url holds a user or password: set store.username and GNOMON_STORE_PASSWORD"
-        )
     connect = partial(
-        _connect_http,
+        connect_http,
         settings.url,
-        username=settings.username,
-        password=settings.password or "",
+        settings.username,
+        settings.password or "",
         settings=settings,
         where=settings.url,
     )
@@ -239,10 +235,10 @@ def _connect_embedded(settings: StoreSettings, role: Role) -> Connection:
     opened = embedded.open_folder(folder, role=role, max_memory_bytes=settings.max_memory_bytes)
     if isinstance(opened, Owner):
         token = opened.reader_token if role == "reader" else opened.writer_token
-        return _connect_http(
+        return connect_http(
             opened.url,
-            username="default",
-            password=token,
+            "default",
+            token,
             settings=settings,
             where=f"{settings.url} (through process {opened.pid})",
         )
@@ -256,9 +252,14 @@ def _connect_embedded(settings: StoreSettings, role: Role) -> Connection:
     return Connection(client, settings.url, partial(embedded.release, opened))
 
 
-def _connect_http(
-    url: str, *, username: str, password: str, settings: StoreSettings, where: str
+def connect_http(
+    url: str, username: str, password: str, *, settings: StoreSettings, where: str
 ) -> Connection:
+    """Connect over HTTP, to a server or to an owner's port. Raises as `open_store` does."""
+    if "@" in url:
+        raise SettingsError(
+            "store.url holds a user or password: set store.username and GNOMON_STORE_PASSWORD"
+        )
     address = urlsplit(url)
     is_tls = address.scheme == "https"
     try:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from compare.store.http_port import HttpPort
-from compare.store.lockfile import FolderLock, Owner, read_owner, try_lock
+from compare.store.lockfile import LOCK_NAME, FolderLock, Owner, read_owner, try_lock
 from compare.store.port_limits import PortLimits
 from ingest.errors import FatalError
 
@@ -74,6 +74,11 @@ def open_folder(folder: Path, *, role: str, max_memory_bytes: int) -> Engine | O
         raise FatalError(f"store folder {folder} cannot be used: its path holds {' '.join(odd)}")
     if role == "reader" and not folder.is_dir():
         raise FatalError(f"store folder {folder} does not exist")
+    if role == "reader" and not _holds_store(folder):
+        raise FatalError(
+            f"store folder {folder} holds no store: "
+            f"run `gnomon demo`, or `gnomon migrate --dir {folder}` first"
+        )
     with _engines_guard:
         engine = _engines.get(folder)
         if engine is None:
@@ -131,6 +136,11 @@ def _lock_or_owner(folder: Path, role: str) -> FolderLock | Owner:
             )
             raise FatalError(f"store folder {folder} belongs to {who}")
         time.sleep(0.05)
+
+
+def _holds_store(folder: Path) -> bool:
+    """Whether an engine has been here, or is about to be: a reader must not make one."""
+    return (folder / "metadata").is_dir() or (folder / LOCK_NAME).exists()
 
 
 def _answers(url: str) -> bool:

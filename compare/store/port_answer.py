@@ -145,7 +145,7 @@ class Runner:
             raise
         finally:
             leaving.cancel()
-        if not working.done() and request.is_read_only:
+        if not working.done() and (request.is_read_only or query.is_streamed):
             await self._stop(query, working)
         return await working
 

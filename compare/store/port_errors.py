@@ -23,6 +23,10 @@ _STATUS = {
 }
 
 
+# The name and the version come again with every layer that the error went through.
+_ENDING = re.compile(r"(\s*(\(version [^()]*(\([^()]*\))?\)|\([A-Z][A-Z0-9_]+\))\.?)+$")
+
+
 class Refused(Exception):
     """An answer with ClickHouse's error code and name."""
 
@@ -48,7 +52,7 @@ def of_engine(error: RuntimeError) -> Refused:
     codes = re.findall(r"Code: (\d+)\. ", text)
     names = re.findall(r"\(([A-Z][A-Z0-9_]+)\)", text)
     message = re.sub(r"^(.*?Code: \d+\. DB::Exception: )+", "", text, flags=re.DOTALL)
-    message = re.sub(r"\s*(\(version [^)]*\)\.?|\([A-Z][A-Z0-9_]+\))(?=(\W|\([A-Z0-9_]+\))*$)", "", message)
+    message = _ENDING.sub("", message)
     return Refused(
         int(codes[0]) if codes else 1002, names[-1] if names else "UNKNOWN_EXCEPTION", message.rstrip()
     )

@@ -68,6 +68,8 @@ class PortQuery:
         self._read = [0, 0]
         self._written = [0, 0]
         self._elapsed = 0.0
+        self.is_streamed = request.insert is None and self._can_stream()
+        """Whether the answer may come in pieces: such a query only reads."""
 
     def start(self) -> tuple[bytes, bool]:
         """The answer's first bytes, and whether they are all of it. Raises Refused."""
@@ -77,7 +79,7 @@ class PortQuery:
             if self._request.insert:
                 self._insert(self._request.insert)
                 return b"", True
-            if not self._is_streamed():
+            if not self.is_streamed:
                 return self._whole(), True
             self._stream = self._handle.send_query(
                 self._request.sql, self._request.format, params=self._request.bound
@@ -127,7 +129,7 @@ class PortQuery:
         limited = writer_settings if request.is_writer else reader_settings
         # The engine takes no query_id from us; the comment is how `cancel` finds the query.
         settings = limited(request.settings, self._limits) | {"log_comment": self._tag}
-        if not request.insert and not self._is_streamed():
+        if not request.insert and not self.is_streamed:
             settings.setdefault("max_result_bytes", str(self._limits.buffered_bytes))
         handle.query("SET " + ", ".join(f"{k} = {_quoted(v)}" for k, v in settings.items()), "Null")
         if request.is_read_only:
@@ -146,7 +148,7 @@ class PortQuery:
         if reason := why_not_read_only(canonical):
             raise Refused(164, "READONLY", reason)
 
-    def _is_streamed(self) -> bool:
+    def _can_stream(self) -> bool:
         if sql_text.first_word(self._request.sql) not in ("SELECT", "WITH"):
             return False
         words = sql_text.words_of(self._request.sql)

@@ -116,7 +116,8 @@ def test_a_store_whose_owner_left_takes_the_folder_at_the_next_call(
 
 
 def test_an_owner_waits_for_a_reader_that_is_about_to_leave(settings: StoreSettings) -> None:
-    folder_of(settings).mkdir()
+    with open_store(settings, role="owner"):
+        pass
     reader = hold(settings, "reader")
     assert reader.stdin is not None
     reader.stdin.close()
@@ -188,6 +189,13 @@ def test_a_reader_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match=r"nothing does not exist"):
         open_store(StoreSettings(url=f"chdb://{tmp_path}/nothing"), role="reader")
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_reader_makes_no_store(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FatalError, match=r"holds no store: run `gnomon demo`"):
+        open_store(StoreSettings(url=f"chdb://{tmp_path}"), role="reader")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_a_second_folder_in_one_process_is_one_clear_line(settings: StoreSettings, tmp_path: Path) -> None:

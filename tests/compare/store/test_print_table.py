@@ -51,7 +51,7 @@ def test_json_is_one_object_a_row() -> None:
             "b": None,
             "c": "inf",
             "d": {"k": ["2026-11-29T03:00:00.120000+00:00", str(key)]},
-            "e": "\\xff",
+            "e": "0xff",
             "f": "é",
         }
     ]

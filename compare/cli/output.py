@@ -1,0 +1,28 @@
+"""Writing much text to standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+import click
+
+from ingest.errors import FatalError
+
+
+def write_all(pieces: Iterable[str]) -> None:
+    """Write the pieces as they come. Raises FatalError if the disk is full or the reader has gone."""
+    for piece in pieces:
+        try:
+            click.echo(piece, nl=False)
+        except OSError as error:
+            _forget_output()
+            raise FatalError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def _forget_output() -> None:
+    """Point standard output at nothing, or Python complains again when it flushes at exit."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
