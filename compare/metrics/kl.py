@@ -48,8 +48,10 @@ from compare.metrics.distribution import (
 )
 from compare.metrics.overlap import TINY, Overlap
 
-_WIDTHS = (1, 2, 4, 8)
-"""Positions are solved together with those that have about as many one-sided tokens."""
+_WIDTHS = (0, 1, 2, 4, 8)
+"""Positions are solved together with those that have about as many one-sided tokens..."""
+_MANY = 1000
+"""...where they are so many that it pays."""
 
 _Unknown = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
 """p (a, n) outside the candidate's list, q (b, n) outside the reference's, and r_P, r_Q, m_Q, m_P (n,)."""
@@ -119,7 +121,7 @@ def _least_by_width(unknown: _Unknown, rows: Ints, widest: Ints) -> tuple[Floats
     width = widest[rows]
     least = -1
     apart = []
-    for most in (*_WIDTHS, int(width.max(initial=0))):
+    for most in (*(_WIDTHS if len(rows) >= _MANY else _WIDTHS[2:3]), int(width.max(initial=0))):
         at = rows[(width > least) & (width <= most)]
         least = max(least, most)
         if len(at):
@@ -179,12 +181,14 @@ def _least_with_rounding(unknown: _Unknown, at: Ints, widest: Ints) -> Floats:
     """
     p, q, r_p, r_q, u, v = _some(unknown, at, int(widest[at].max()))
     rows, width = np.arange(len(at)), widest[at]
-    most = np.full_like(r_q, ROUNDING_MASS)
-    _, level = _least_by_width((p, q, r_p, most, u, v), rows, width)
-    p_b = np.minimum(v, q).sum(axis=0)
-    at_one = np.minimum(u, p).sum(axis=0) + np.maximum(r_p - p_b, 0.0)
-    used = np.where(level <= 1.0, most, np.clip(at_one, r_q, most))
-    least, _ = _least_by_width((p, q, r_p, used, u, v), rows, width)
+    used = np.full_like(r_q, ROUNDING_MASS)
+    least, level = _least_by_width((p, q, r_p, used, u, v), rows, width)
+    over = np.flatnonzero(level > 1.0)
+    if len(over):
+        p_b = np.minimum(v[over], q[:, over]).sum(axis=0)
+        at_one = np.minimum(u[over], p[:, over]).sum(axis=0) + np.maximum(r_p[over] - p_b, 0.0)
+        used[over] = np.clip(at_one, r_q[over], ROUNDING_MASS)
+        least[over] = _least_by_width((p, q, r_p, used, u, v), over, width)[0][over]
     return least + np.log1p(used - r_q)
 
 

@@ -22,8 +22,15 @@ ROLES = ("unknown", "syntax", "prose", "value", "key", "number", "tool_name", "r
 _UNKNOWN, _SYNTAX, _PROSE, _VALUE, _KEY, _NUMBER, _TOOL_NAME, _REASONING = range(len(ROLES))
 
 _JSON_PART = re.compile(
-    r'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)(\s*+:)?|-?\d[\d.eE+-]*+|true|false|null|None|True|False', re.DOTALL
+    r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"?+(\s*+:)?|(-?\d[\d.eE+-]*+)|(true|false|null|None|True|False)', re.DOTALL
 )
+_JSON_ROLES = {
+    1: (1, bytes([_VALUE])),
+    2: (1, bytes([_KEY])),
+    3: (3, bytes([_NUMBER])),
+    4: (4, bytes([_VALUE])),
+}
+"""By the last group that matched: the group that is painted, and its role: value, key, number, value."""
 _DIGITS = re.compile(r"\d[\d.,:/-]*\d|\d")
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
@@ -114,10 +121,6 @@ def _paint_json(paint: bytearray, joined: str, start: int, end: int) -> None:
     """Paint strings, numbers and words; all else, quotes too, is syntax. JSON may be broken or cut."""
     paint[start:end] = bytes([_SYNTAX]) * (end - start)
     for match in _JSON_PART.finditer(joined, start, end):
-        first, last = match.span(1)
-        if first >= 0:
-            role = _KEY if match.group(3) else _VALUE
-        else:
-            first, last = match.span()
-            role = _NUMBER if joined[first] in "-0123456789" else _VALUE
-        paint[first:last] = bytes([role]) * (last - first)
+        group, role = _JSON_ROLES[match.lastindex or 1]
+        first, last = match.span(group)
+        paint[first:last] = role * (last - first)
