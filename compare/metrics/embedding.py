@@ -28,8 +28,8 @@ LARGEST_UNKNOWN_SHARE = 0.2
 """MiniLM turns 68 to 89 % of Chinese into [UNK], and then unrelated texts score 0.65."""
 
 MAX_WINDOWS = 64
-"""A text of more windows that differ is unscored: about 50,000 characters of prose, over a second of a core. A
-loop, whose windows repeat, may be as long as `MAX_CHARACTERS`."""
+"""A text of more windows that differ is unscored: about 50,000 characters of prose, over a second of a core.
+A loop, whose windows repeat, may be as long as `MAX_CHARACTERS`."""
 
 MAX_CHARACTERS = 400_000
 """A longer text is not even cut into pieces, which takes half a second at this length."""
