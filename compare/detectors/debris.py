@@ -7,6 +7,7 @@ shows: a board, a list of moves, figures or formulas uses few shapes over and ov
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from compare.detectors.odd_pieces import odd_share
 from compare.detectors.subject import Subject
@@ -16,6 +17,7 @@ from ingest.settings import DetectorSettings
 _MOST = 256
 _MIN_PIECES = 24
 _MIN_SHAPES = 8
+_VOWELS = frozenset("aeiouyAEIOUY")
 _WORD = re.compile(r"(?<!\w)(?=[^\W\d_]{3,}(?!\w))[^\W\d_]*?[aeiouyAEIOUY]")
 _PLAIN = re.compile(r"[-+(\[$\u20ac\u00a3]*\d+(?:[.,:/]\d+)*[%)\].,:;]*|[^\W\d_]{1,2}[.,:;!?)]?")
 _RUN = re.compile(r"[^\W\d_]+|\d+|([^\w\s])\1+")
@@ -38,22 +40,23 @@ def detect_debris(subject: Subject, settings: DetectorSettings) -> Finding | Non
     shapes (runs of letters or digits written as one).
     """
     text = subject.observation.text
-    if _HAS_FORM.search(text):
-        return None
     pieces = text[: 64 * _MOST].split()[:_MOST]
     if len(pieces) < _MIN_PIECES:
         return None
-    words = sum(_WORD.search(piece) is not None or not piece.isascii() for piece in pieces)
-    if words > settings.debris_word_share * len(pieces):
+    most = int(settings.debris_word_share * len(pieces))
+    words = (piece for piece in pieces if not piece.isascii() or _is_word(piece))
+    if next(islice(words, most, None), None) is not None:
+        return None  # one word more than that
+    if _HAS_FORM.search(text) or _is_asked(subject):
         return None
     odd = [piece for piece in pieces if not _PLAIN.fullmatch(piece)]
     share = len(odd) / len(pieces)
+    if share < settings.debris_share:
+        return None
     shapes = {_RUN.sub(_shape, piece) for piece in odd}
     # The other side's prose is proof enough that no notation was wanted.
     least = _MIN_SHAPES if subject.other_answer is not None else settings.debris_shapes_share * len(odd)
-    if share < settings.debris_share or len(shapes) < max(least, _MIN_SHAPES):
-        return None
-    if _is_asked(subject):
+    if len(shapes) < max(least, _MIN_SHAPES):
         return None
     return subject.finding(
         Family.GARBAGE,
@@ -71,11 +74,20 @@ def _is_asked(subject: Subject) -> bool:
     other, prompt = subject.other_answer, subject.prompt
     if other is not None:
         pieces = other.observation.text.split()[:_MOST]
-        return sum(_WORD.search(piece) is not None for piece in pieces) < len(pieces) / 2
+        return sum(map(_is_word, pieces)) < len(pieces) / 2
     if not prompt or subject.request.asks_repetition or _ASKS_NOTATION.search(prompt):
         return True
     odd, total = odd_share(prompt)
     return odd > total / 8
+
+
+def _is_word(piece: str) -> bool:
+    """Whether three letters or more, a vowel among them, stand between what is neither letter nor digit."""
+    if piece.isalpha():
+        return len(piece) > 2 and not _VOWELS.isdisjoint(piece)
+    if piece.isalnum() and piece.isascii():
+        return False  # digits stand among its letters
+    return _WORD.search(piece) is not None
 
 
 def _shape(match: re.Match[str]) -> str:

@@ -21,7 +21,7 @@ from compare.metrics.distribution import normalise
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
-from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns, Tokens
+from ingest.tokens import NO_ID, NO_KEY, TokenColumns, Tokens
 
 LARGEST_VOCABULARY = 262_144
 """Stands in where the vocabulary is not known: an upper bound grows with it."""
@@ -45,18 +45,34 @@ def detect_runs(subject: Subject, settings: DetectorSettings) -> Iterable[Findin
     yield from _slide(subject, settings)
 
 
-def lower_bounds(tokens: list[Token]) -> NDArray[np.float64]:
+def lower_bounds(columns: TokenColumns) -> NDArray[np.float64]:
     """(n,) lower bounds of the entropy in nats, 0 where a list cannot be trusted."""
-    positions = normalise(Tokens(tokens).columns)
+    positions = normalise(columns)
     bounds: NDArray[np.float64] = np.where(positions.is_scored, entropy_lower(positions), 0.0)
     return bounds
 
 
-def upper_bounds(tokens: list[Token], vocabulary: int) -> NDArray[np.float64]:
+def upper_bounds(columns: TokenColumns, vocabulary: int) -> NDArray[np.float64]:
     """(n,) upper bounds of the entropy in nats, infinite where a list cannot be trusted."""
-    positions = normalise(Tokens(tokens).columns)
+    positions = normalise(columns)
     bounds: NDArray[np.float64] = np.where(positions.is_scored, entropy_upper(positions, vocabulary), np.inf)
     return bounds
+
+
+def stretch(columns: TokenColumns, run: TokenRun) -> TokenColumns:
+    """The columns of the tokens of a run."""
+    tokens = slice(run.start, run.end)
+    first, last = int(columns.start[run.start]), int(columns.start[run.end])
+    return TokenColumns(
+        logprob=columns.logprob[tokens],
+        id=columns.id[tokens],
+        key=columns.key[tokens],
+        ranked=columns.ranked[tokens],
+        start=columns.start[run.start : run.end + 1] - first,
+        top_logprob=columns.top_logprob[first:last],
+        top_id=columns.top_id[first:last],
+        top_key=columns.top_key[first:last],
+    )
 
 
 def runs_of(indices: NDArray[np.int64], least: int) -> list[TokenRun]:
@@ -81,7 +97,7 @@ def _flat(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     suspects = lists.position[(ceiling > settings.flat_entropy_nats) & (lists.possible == lists.size)]
     if not suspects.size:
         return
-    floors = lower_bounds([tokens[index] for index in suspects.tolist()])
+    floors = lower_bounds(Tokens(tokens[index] for index in suspects.tolist()).columns)
     flat = suspects[floors > settings.flat_entropy_nats]
     # A broken layer is flat throughout: a short answer is flat if it is so at nearly every position.
     total = lists.size
@@ -126,7 +142,7 @@ def _even(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
 
 def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     """Find a long run without any choice, in a repetition or where the other side had a choice."""
-    lists, tokens = subject.lists, subject.observation.tokens
+    lists, columns = subject.lists, subject.observation.tokens.columns
     length = settings.collapse_run_tokens
     if lists.position.size < length:
         return
@@ -135,12 +151,11 @@ def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]
     if narrow.size < length:
         return
     for run in runs_of(narrow, length):
-        within = list(tokens[run.start : run.end])
-        bounds = upper_bounds(within, subject.vocabulary_size or LARGEST_VOCABULARY)
+        bounds = upper_bounds(stretch(columns, run), subject.vocabulary_size or LARGEST_VOCABULARY)
         mean = float(bounds.mean())
         if not mean < settings.collapse_entropy_nats:
             continue
-        if not subject.is_finished and _is_repetition(subject, within, settings):
+        if not subject.is_finished and _is_repetition(subject, run, settings):
             said = "and repeat themselves"
         elif (excess := _other_mean(subject, run)) is not None and excess > settings.collapse_excess_nats:
             said = f"where the other side has {excess:.2f} in the same context"
@@ -149,7 +164,7 @@ def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]
         yield _finding(
             subject,
             "collapse",
-            f"{len(within)} tokens in a row have at most {mean:.4f} nats of entropy, {said}",
+            f"{run.end - run.start} tokens in a row have at most {mean:.4f} nats of entropy, {said}",
             run,
             mean,
             settings.collapse_entropy_nats,
@@ -157,11 +172,11 @@ def _collapse(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]
         return
 
 
-def _is_repetition(subject: Subject, tokens: list[Token], settings: DetectorSettings) -> bool:
-    distinct = {token.id if token.id is not None else token.raw or token.text for token in tokens}
-    if len(distinct) > settings.collapse_distinct_share * len(tokens):
+def _is_repetition(subject: Subject, run: TokenRun, settings: DetectorSettings) -> bool:
+    distinct = len(set(subject.answer.names[run.start : run.end]))
+    if distinct > settings.collapse_distinct_share * (run.end - run.start):
         return False
-    unit = "".join(token.text for token in tokens[: len(distinct)])
+    unit = "".join(subject.observation.tokens.texts[run.start : run.start + distinct])
     return not (
         is_asked_for(subject, unit) and (subject.other_answer is None or other_side_repeats(subject, unit))
     )
@@ -174,7 +189,7 @@ def _other_mean(subject: Subject, run: TokenRun) -> float | None:
     other = subject.other_answer.observation.tokens
     if common_prefix(subject.observation.tokens.columns, other.columns) < run.end:
         return None
-    return float(lower_bounds(list(other[run.start : run.end])).mean())
+    return float(lower_bounds(stretch(other.columns, run)).mean())
 
 
 def common_prefix(own: TokenColumns, other: TokenColumns) -> int:

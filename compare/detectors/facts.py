@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.detectors.json_diagnosis import Diagnosis, diagnose
 from compare.detectors.languages import MOST_WORDS, function_counts, language_of, leading
 from compare.detectors.odd_pieces import odd_share
 from compare.detectors.scripts import letters_by_script
 from compare.detectors.top_lists import TopLists
 from ingest.observation import Observation
+from ingest.tokens import NO_ID, NO_KEY
 
 # Words of requests whose right answer repeats itself. They silence only what is closed or what the
 # other side shows too, never a loop that the candidate alone runs into its limit.
@@ -61,14 +63,27 @@ _NAMES_SCRIPT = {
     script: re.compile(rf"(?<![^\W_])(?:{names})(?![^\W_])", re.IGNORECASE)
     for script, names in _LANGUAGE_NAMES.items()
 }
-WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-"""A run of letters, with an apostrophe inside."""
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_LETTERS = "".join(chr(code) if chr(code).isalpha() or chr(code) == "'" else " " for code in range(128))
+"""A table for `str.translate` that blanks all of ASCII but letters and the apostrophe."""
 _MAX_WORDS_TEXT = 65_536
 
 
 def words_of(text: str) -> list[str]:
-    """The words of the first 65,536 characters, in lower case."""
-    return WORD.findall(text[:_MAX_WORDS_TEXT].lower())
+    """The words of the first 65,536 characters, in lower case: runs of letters, with an apostrophe inside."""
+    text = text[:_MAX_WORDS_TEXT].lower()
+    if not text.isascii():
+        return _WORD.findall(text)
+    pieces = text.translate(_LETTERS).split()
+    if "'" not in text:
+        return pieces
+    words: list[str] = []
+    for piece in pieces:
+        if "'" in piece:
+            words += _WORD.findall(piece)
+        else:
+            words.append(piece)
+    return words
 
 
 def named_in(text: str) -> frozenset[str]:
@@ -76,11 +91,17 @@ def named_in(text: str) -> frozenset[str]:
     return frozenset(name for name, names in _NAMES_SCRIPT.items() if names.search(text))
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """One stretch of generated text. `place` names it for a person: `text`, `reasoning`, ..."""
 
     place: str
     text: str
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """What stands between white space."""
+        return self.text.split()
 
 
 @dataclass(frozen=True)
@@ -142,10 +163,20 @@ class AnswerFacts:
     observation: Observation
 
     @cached_property
+    def text(self) -> Part:
+        """The answer's text, which may be empty."""
+        return Part("text", self.observation.text)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What keeps the text from being JSON."""
+        return diagnose(self.observation.text)
+
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The generated texts that are not empty: answer, reasoning, each tool call's arguments."""
         observation = self.observation
-        parts = [Part("text", observation.text), Part("reasoning", observation.reasoning)]
+        parts = [self.text, Part("reasoning", observation.reasoning)]
         for number, call in enumerate(observation.tool_calls):
             parts.append(Part(f"arguments of tool call {number}", call.arguments))
         return tuple(part for part in parts if part.text)
@@ -190,6 +221,16 @@ class AnswerFacts:
     def lists(self) -> TopLists:
         """Numbers of the tokens' lists of alternatives."""
         return TopLists(self.observation.tokens.columns)
+
+    @cached_property
+    def names(self) -> list[object]:
+        """What tells the tokens apart: the ids or the keys of all, else each one's own id, bytes or text."""
+        tokens, columns = self.observation.tokens, self.observation.tokens.columns
+        if (columns.id != NO_ID).all():
+            return list(columns.id.tolist())
+        if (columns.id == NO_ID).all() and (columns.key != NO_KEY).all():
+            return list(columns.key.tolist())
+        return [token.id if token.id is not None else token.raw or token.text for token in tokens]
 
     @property
     def logprobs(self) -> NDArray[np.float64]:

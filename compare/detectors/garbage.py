@@ -6,6 +6,7 @@ Here: characters and names. `leaks` looks for what a tokenizer keeps for itself,
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
@@ -20,7 +21,7 @@ from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
 _FILL = re.compile(r"([^\s\d])\1{15,}")
-_NAME = re.compile(r"\w{40,}")
+_NAME = re.compile(r"\b\w{40,}")
 _JOINED = re.compile(r"(?<![\w/.])[A-Za-z]+(?:[-.][A-Za-z]+){12,}")
 _HUMP = re.compile(r"[A-Z]?[a-z]{2,}")
 _JOINTS_MIN = 8
@@ -30,6 +31,7 @@ _BLOCK_KINDS_MIN = 3
 _SIGN = re.compile(
     "[!-/:-@\\[-`{-~\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u301f\uff01-\uff0f\uff1a-\uff20]"
 )
+_ALPHANUMERIC = (string.ascii_letters + string.digits).encode()
 _ASKS_SIGNS = re.compile(
     r"regex|regular expression|brainf|ascii|emoji|\bart\b|\bcode\b|punctuation|symbols?\b|operators?\b"
     r"|esolang|latex|formula|equation|kaomoji|emoticon|perl\b|\bapl\b|glyph",
@@ -46,7 +48,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     for part in subject.parts:
         yield from detect_leaks(subject, part, settings)
         # What is sought next has no space in it: most texts have no piece that long.
-        longest = max(map(len, part.text.split()), default=0)
+        longest = max(map(len, part.pieces), default=0)
         filled = list(_fill(subject, part, settings)) if longest >= settings.fill_min_characters else []
         yield from filled
         if longest >= settings.identifier_min_characters:
@@ -81,7 +83,9 @@ def _fill(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[
 
 def _identifier(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
     """Find one endless name of many words; base64 and hashes do not fall into words."""
-    for match in (*_NAME.finditer(part.text), *_JOINED.finditer(part.text)):
+    joints = part.text.count("-") + part.text.count(".")
+    joined = _JOINED.finditer(part.text) if joints >= _JOINTS_MIN else ()
+    for match in (*_NAME.finditer(part.text), *joined):
         name, length = match.group(), match.end() - match.start()
         if length < settings.identifier_min_characters or not _is_of_words(name) or name in subject.prompt:
             continue
@@ -140,7 +144,11 @@ def _are_strewn(subject: Subject, blocks: list[str]) -> bool:
 
 def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[Finding]:
     """Find signs strewn about: neither drawn in runs, nor code, nor a table, nor what the other side says."""
-    if len(_SIGN.findall(part.text)) < settings.punctuation_share * settings.fill_min_characters:
+    most, letters = _most_signs(subject, part.text)
+    if most < settings.punctuation_share * settings.fill_min_characters:
+        return
+    # What is drawn counts neither as sign nor as visible, but letters stay.
+    if most <= settings.punctuation_share * (most + letters):
         return
     strewn = _DRAWN.sub("", without_check_boxes(part.text))
     signs = len(_SIGN.findall(strewn))
@@ -155,6 +163,16 @@ def _signs(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable
     if _ASKS_SIGNS.search(subject.prompt):
         return
     yield _share(subject, part, "punctuation", "strewn signs", signs / visible, settings.punctuation_share)
+
+
+def _most_signs(subject: Subject, text: str) -> tuple[int, int]:
+    """No fewer than the text's signs, and no more than its letters and digits outside of check boxes."""
+    visible = len(text) - text.count(" ") - text.count("\n")
+    if text.isascii():
+        letters = len(text) - len(text.encode().translate(None, _ALPHANUMERIC))
+    else:
+        letters = sum(subject.answer.letters.values())
+    return visible - letters, letters - text.count("[x]") - text.count("[X]")
 
 
 def _share(subject: Subject, part: Part, code: str, said: str, share: float, threshold: float) -> Finding:

@@ -56,12 +56,17 @@ def diagnose(text: str) -> Diagnosis:
     """
     stripped = text.strip().removeprefix("\ufeff")
     shift = text.find(stripped[:1]) if stripped else 0
+    is_flat = stripped.count("{") + stripped.count("[") <= MAX_DEPTH
+    value, error = _decode(stripped) if is_flat else (None, "too deep")
+    if error is None:
+        return Diagnosis("", "", value, True, shift)
     state = nesting(stripped)
     if state.max_depth > MAX_DEPTH:
         return Diagnosis("too_deep", f"nested {state.max_depth} deep", None, False, shift)
-    value, error = _decode(stripped)
-    if error is None:
-        return Diagnosis("", "", value, True, shift)
+    if not is_flat:
+        value, error = _decode(stripped)
+        if error is None:
+            return Diagnosis("", "", value, True, shift)
     for attempt in (_fenced, _cut, _concatenated, _mended, _prose_around):
         if (found := attempt(stripped, state)) is not None:
             return found._replace(position=found.position + shift)

@@ -59,7 +59,7 @@ def detect(subject: Subject, settings: DetectorSettings) -> Iterable[Finding]:
     shift = 0
     if match := _THINKING.match(text):
         shift = match.end()
-    diagnosis = diagnose(text[shift:])
+    diagnosis = diagnose(text[shift:]) if shift else subject.answer.diagnosis
     if diagnosis.code and not asked:
         diagnosis = _as_lines(subject, text[shift:], diagnosis, softly=softly)
     if diagnosis.code and (asked or diagnosis.code in _STRAY or (softly and _is_told(subject, diagnosis))):

@@ -132,8 +132,10 @@ def _script_left(subject: Subject, settings: DetectorSettings) -> Finding | None
         return finding
     if subject.other_answer is not None and not any(name in group for name in subject.other_answer.letters):
         return None
-    text = _CODE.sub(" ", subject.observation.text)
-    letters = letters_by_script(text)
+    text, letters = subject.observation.text, subject.answer.letters
+    if "```" in text:
+        text = _CODE.sub(" ", text)
+        letters = letters_by_script(text)
     words = _LATIN_RUN.findall(text)
     is_data = "{" in text or "://" in text
     if any(name in group for name in letters) or len(words) < settings.language_min_letters or is_data:

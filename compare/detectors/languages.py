@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 _WORDS = {
     "en": "the of to and a in is it that for on with as at by an be this are was or from not but have has "
     "you we they which can will its into than their there been if when your who what more",
@@ -74,7 +76,8 @@ def leading(counts: dict[str, int], total: int) -> str | None:
 def function_counts(words: list[str]) -> dict[str, int]:
     """How many of `words` (lower case) are function words, by language; a word may count in several."""
     counts: dict[str, int] = {}
-    for word in words:
-        for name in _LANGUAGES_OF.get(word, ()):
-            counts[name] = counts.get(name, 0) + 1
+    times = Counter(words)
+    for word in times.keys() & _LANGUAGES_OF.keys():
+        for name in _LANGUAGES_OF[word]:
+            counts[name] = counts.get(name, 0) + times[word]
     return counts

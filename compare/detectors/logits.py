@@ -198,7 +198,7 @@ def _improbable(subject: Subject, settings: DetectorSettings) -> Iterable[Findin
     known = logprobs[np.isfinite(logprobs)]
     if known.size < _FEW_TOKENS or subject.body.get("echo"):
         return
-    mean = float(known.mean())
+    mean = float(known.sum()) / known.size
     temperature = subject.body.get("temperature")
     is_hot = isinstance(temperature, int | float) and temperature > 1
     if subject.is_greedy and mean < settings.greedy_mean_logprob:

@@ -7,7 +7,10 @@ import re
 _MOST_PIECES = 160
 # Greek is left out, which formulas glue to Latin, and Vietnamese, which is Latin from U+1E00 on.
 _MIXED = re.compile(r"[A-Za-z\u00c0-\u024f][\u0400-\u1cff\u3040-\ud7af]|[\u0400-\u1cff\u3040-\ud7af][A-Za-z]")
-_GLUED = re.compile(r"[g-z][a-z]+\d|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
+_DIGIT_IN = r"(?<![a-z])[a-f]*+[g-z][a-z]++\d"  # which no hexadecimal number has
+_HAS_DIGIT_IN = re.compile(_DIGIT_IN)
+_GLUED = re.compile(_DIGIT_IN + r"|\)[a-z]|[a-z][;,!?]{1,3}[a-z]|[a-z]\.[a-z]{4,}[,.]|\w_$")
+_AROUND = ".,;:!?\"')"
 _STRAY = re.compile(r"[^\w\s\-\u2013\u2014&+=/|*#>$%@\u2022\u00b7\u2190-\U0001faff]{1,4}")
 _PAUSE = re.compile(r"\.{1,3}|\u2026")
 _CHECK_BOX = re.compile(r"\[[ xX]\]")
@@ -36,6 +39,10 @@ def _is_odd(piece: str) -> bool:
             if piece.islower() or piece.istitle():
                 return len(piece) > 4 and _VOWELS.isdisjoint(piece.lower())
             return False  # capitals inside are names
+        if piece.isalnum():
+            return _HAS_DIGIT_IN.search(piece) is not None
+        if piece.rstrip(_AROUND).isalpha():
+            return False  # a word and its punctuation
         if not any(map(str.isalnum, piece)):
             return _STRAY.fullmatch(piece) is not None and _PAUSE.fullmatch(piece) is None
         return _GLUED.search(piece) is not None

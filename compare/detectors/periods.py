@@ -17,6 +17,9 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 _MAX_HITS = 6
 _FIRST_SYMBOL = 0x10000  # above the surrogates: every symbol is a valid code point of its own
 
@@ -71,9 +74,17 @@ def find_runs(symbols: str, shape: Shape) -> list[Run]:
     runs: list[Run] = []
     anchor, gram, reach, find = 0, shape.grams[0], shape.max_period + shape.grams[0], symbols.find
     fine_from, last = len(symbols) - shape.tail, len(symbols) - gram
+    marks = _marks(symbols, gram)
+    mark_at = marks.item
+    ordered = np.sort(marks)
+    repeated = frozenset(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    if not repeated:
+        return []
     while anchor < last:
         stride = shape.stride if anchor >= fine_from else shape.coarse_stride
-        # Most anchors of sane text end here: what starts at them comes once.
+        if mark_at(anchor) not in repeated:
+            anchor += stride  # most anchors of sane text: what starts at them comes once
+            continue
         hit = find(symbols[anchor : anchor + gram], anchor + 1, anchor + reach)
         run = None if hit == -1 else _run_at(symbols, anchor, shape, stride)
         if run is None:
@@ -88,6 +99,17 @@ def as_symbols(items: Iterable[object]) -> str:
     """Map equal items to equal characters, so that tokens can be searched as a string."""
     numbers: dict[object, str] = {}
     return "".join([numbers.setdefault(item, chr(_FIRST_SYMBOL + len(numbers))) for item in items])
+
+
+def _marks(symbols: str, gram: int) -> NDArray[np.unsignedinteger]:
+    """A number for each symbol: where `gram` symbols are the same as elsewhere, so are their numbers.
+
+    It is made of the low bytes of the first eight (or four, ...) symbols; other grams may share it.
+    """
+    codes = np.frombuffer(symbols.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    size = next(size for size in (8, 4, 2, 1) if size <= gram)
+    count = max(codes.size - size + 1, 0)
+    return np.ndarray((count,), dtype=f"<u{size}", buffer=codes.astype(np.uint8), strides=(1,)).copy()
 
 
 def _run_at(symbols: str, anchor: int, shape: Shape, stride: int) -> Run | None:

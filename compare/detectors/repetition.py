@@ -143,7 +143,7 @@ def _closed_threshold(
 
 def _stutter(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
     """Find several different words that each come three or more times in a row."""
-    words = stuttered_words(part.text, settings)
+    words = stuttered_words(part, settings)
     if len(words) < settings.stutter_min_words or is_asked_for(subject, words[0]):
         return None
     return subject.finding(
@@ -171,9 +171,9 @@ def _repeated_calls(subject: Subject, settings: DetectorSettings) -> Iterable[Fi
             )
 
 
-def stuttered_words(text: str, settings: DetectorSettings) -> list[str]:
+def stuttered_words(part: Part, settings: DetectorSettings) -> list[str]:
     """Distinct words with letters that come `repetition_times` or more times in a row, in order."""
-    words = text.split()
+    words = part.pieces
     times = settings.repetition_times
     if not any(map(eq, words, words[1:])):
         return []
@@ -193,7 +193,7 @@ def _token_loop(subject: Subject, settings: DetectorSettings) -> Finding | None:
     shortest = settings.repetition_ngram * settings.repetition_times
     if subject.is_finished or len(tokens) < shortest:
         return None
-    symbols = as_symbols([token.id if token.id is not None else token.raw or token.text for token in tokens])
+    symbols = as_symbols(subject.answer.names)
     shape = Shape(
         max_period=settings.loop_max_period_tokens,
         min_repeats=settings.repetition_times,
@@ -204,7 +204,7 @@ def _token_loop(subject: Subject, settings: DetectorSettings) -> Finding | None:
         stride=2,
     )
     for run in find_runs(symbols, shape):
-        unit = "".join([token.text for token in tokens[run.start : run.start + run.period]])
+        unit = "".join(tokens.texts[run.start : run.start + run.period])
         if run.end < len(tokens) or _DRAWING.fullmatch(unit) and not unit.isdigit():
             continue
         if is_asked_for(subject, unit) and (subject.other is None or other_side_repeats(subject, unit)):

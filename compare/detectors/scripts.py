@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import string
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +28,7 @@ _BLOCKS = {
     "HAN": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
 }
 _NAMES = tuple(_BLOCKS)
+_ASCII_LETTERS = string.ascii_letters.encode()
 _CJK = frozenset({"HAN", "KANA", "HANGUL"})
 
 
@@ -42,9 +45,12 @@ _TABLE = _table()
 
 def letters_by_script(text: str) -> dict[str, int]:
     """How many letters of each script `text` holds, scripts without any left out."""
+    if text.isascii():
+        letters = len(text) - len(text.encode().translate(None, _ASCII_LETTERS))
+        return {"LATIN": letters} if letters else {}
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     counts = np.bincount(_TABLE[np.minimum(codes, 0xFFFF)], minlength=len(_NAMES) + 1)
-    return {name: int(count) for name, count in zip(_NAMES, counts[1:], strict=True) if count}
+    return {name: count for name, count in zip(_NAMES, counts.tolist()[1:], strict=True) if count}
 
 
 def group_of(script: str) -> frozenset[str]:

@@ -20,7 +20,8 @@ _MARKUP = re.compile(
     r"|<invoke name=|<\|tool|\u2581calls?\u2581begin|\u273fFUNCTION\u273f|<\|?action_start"
     r"|<(?:minimax|seed|antml):|\bto=functions\.\w+"
 )
-_MAY_MARK = re.compile(r"[<\[\u2581\u273f]|to=")
+_MARKS = ("<", "[TOOL_CALL", "functools[", "\u2581call", "\u273fFUNCTION", "to=functions.")
+"""One of them is in whatever `_MARKUP` finds."""
 _REACT = re.compile(r"^Action:[ \t]*(\S+)\s*+Action Input:", re.MULTILINE)
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
@@ -127,7 +128,7 @@ def _leak(subject: Subject, part: Part, tools: dict[str, Any]) -> tuple[int, int
     # What stands in code is being talked about, unless the request has tools to call.
     is_code = "`" in text and not tools
     shown = _CODE.sub(lambda match: " " * len(match.group()), text) if is_code else text
-    match = _MARKUP.search(shown) if _MAY_MARK.search(shown) else None
+    match = _MARKUP.search(shown) if any(mark in shown for mark in _MARKS) else None
     if match is not None and match.group() not in subject.prompt:
         return match.span()
     if not tools or part.place != "text":

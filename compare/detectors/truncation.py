@@ -175,7 +175,7 @@ def _open_end(subject: Subject) -> Iterable[Finding]:
     stopped_by_request = _stop_could_end(subject)
     has_fence = "```" in text or "~~~" in text
     fences = [match.group(1) for match in _FENCE.finditer(text)] if has_fence else []
-    if _BEGINS_JSON.match(text) and (state := nesting(text)).is_open:
+    if _BEGINS_JSON.match(text) and subject.answer.diagnosis.code and (state := nesting(text)).is_open:
         yield _at_end(
             subject,
             "open_json",
@@ -202,7 +202,7 @@ def _open_end(subject: Subject) -> Iterable[Finding]:
 
 
 def _is_mid_air(shown: str) -> bool:
-    if _MID_AIR.search(shown) is None:
+    if _MID_AIR.search(shown[-1:]) is None:
         return False
     return _LETTER_LINE.search(shown[-120:]) is None and _EMOTICON.search(shown) is None
 
@@ -213,7 +213,7 @@ def _looks_unfinished(subject: Subject) -> bool:
     if calls:
         return nesting(calls[-1].arguments).is_open
     shown = subject.observation.text.rstrip()
-    return bool(shown) and (nesting(shown).is_open or not _SENTENCE_END.search(shown))
+    return bool(shown) and (nesting(shown).is_open or not _SENTENCE_END.search(shown[-1:]))
 
 
 def _stop_could_end(subject: Subject) -> bool:

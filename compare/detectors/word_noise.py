@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
 from compare.detectors.debris import detect_debris
-from compare.detectors.facts import AnswerFacts, Part
+from compare.detectors.facts import AnswerFacts
 from compare.detectors.odd_pieces import odd_share
 from compare.detectors.repetition import stuttered_words
 from compare.detectors.subject import Subject
@@ -22,11 +22,6 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE_MARK = re.compile(
     r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001\u0964\u0965\u060c\u061f\u06d4]"
 )
-_HINT = re.compile(
-    r"[g-z]\d|\)[a-z]|[a-z][;,!?][a-z;,!?]|\.[a-z]|_\s|\s[^\w\s]|[b-df-hj-np-tv-xz]{5}"
-    r"|[A-Za-z][\u0370-\ud7af]|[\u0370-\ud7af][A-Za-z]"
-)
-"""What every odd piece has, and a few others; one scan tells that a text is free of them."""
 _TOLD_SCRIPTS = frozenset({"LATIN", "CYRILLIC", ""})
 _MOST_ROWS = 64
 _FLUENT_SHARE = 0.35  # what has the function words of prose is prose, whatever names are in it
@@ -42,7 +37,7 @@ def detect_words(subject: Subject, settings: DetectorSettings) -> Iterable[Findi
     text = subject.observation.text
     if len(text) < settings.fill_min_characters:
         return
-    stuttered = stuttered_words(text, settings)
+    stuttered = stuttered_words(subject.answer.text, settings)
     if len(stuttered) >= settings.stutter_min_words and not is_asked_for(subject, stuttered[0]):
         said = f"unrelated words are each repeated: {', '.join(stuttered[:5])}"
         yield _finding(subject, "word_salad", said, float(len(stuttered)), settings.stutter_min_words)
@@ -137,8 +132,6 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
         return None  # code and data have words of their own
     if _are_rows(text) or _has_other_script(subject):
         return None  # nor are the others' words told by their shape
-    if len(_HINT.findall(text)) < settings.odd_words_min:
-        return None
     count, total = subject.answer.odd_share
     if count < settings.odd_words_min or count < settings.odd_words_share * total:
         return None
@@ -192,7 +185,7 @@ def _lost_spaces(subject: Subject, settings: DetectorSettings) -> Finding | None
 
 
 def _finding(subject: Subject, code: str, said: str, measured: float, threshold: float) -> Finding:
-    part = Part("text", subject.observation.text)
+    part = subject.answer.text
     return subject.finding(
         Family.GARBAGE,
         code,

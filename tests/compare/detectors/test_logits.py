@@ -8,7 +8,7 @@ from compare.detectors.entropy_runs import lower_bounds
 from compare.detectors.subject import Subject
 from ingest.alternative import Alternative
 from ingest.observation import Failure, FailureKind, Observation
-from ingest.tokens import Token
+from ingest.tokens import Token, Tokens
 from tests.compare.detectors.helpers import IMPOSSIBLE, SETTINGS, families, found, subject, token
 
 
@@ -68,7 +68,7 @@ def test_the_lower_bound_reaches_the_true_entropy_of_an_even_tail() -> None:
     p = [0.3] + [1e-4] * 7000
     true = -math.fsum(q * math.log(q) for q in p)
     shown = token("a", *[math.log(q) for q in p[:5]])
-    assert lower_bounds([shown])[0] == pytest.approx(true, rel=1e-9)
+    assert lower_bounds(Tokens([shown]).columns)[0] == pytest.approx(true, rel=1e-9)
 
 
 def test_confident_tokens_are_normal() -> None:
