@@ -16,7 +16,7 @@ INSTALLED := .venv/.installed
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
-$(INSTALLED): pyproject.toml constraints.txt hatch_build.py ingest/scan.c
+$(INSTALLED): pyproject.toml constraints.txt hatch_build.py ingest/scan.c ingest/scan_text.h
 	@test -n "$(PYTHON)" || \
 	  { echo "gnomon needs Python 3.11 or newer on the PATH (or: make PYTHON=/path/to/python)"; exit 1; }
 	@echo "Setting up .venv: pinned packages, about 3 GB on disk, some minutes the first time"

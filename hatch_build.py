@@ -12,17 +12,17 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE, LIBRARY = "ingest/scan.c", "ingest/_scan.so"
+SOURCES, LIBRARY = ("ingest/scan.c", "ingest/scan_text.h"), "ingest/_scan.so"
 
 
 def compile_scanner(root: Path, compiler: str) -> str | None:
     """Compile the scanner into the tree at `root`. Returns why that cannot be done, None if it was."""
-    source, library = root / SOURCE, root / LIBRARY
+    sources, library = [root / name for name in SOURCES], root / LIBRARY
     fresh = library.with_name(f"{library.name}.{os.getpid()}")
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     flags = ["-O3", "-std=c99", "-shared", "-fPIC", f'-DGNOMON_SOURCE="{digest}"']
     try:
-        command = [*shlex.split(compiler), *flags, "-o", str(fresh), str(source)]
+        command = [*shlex.split(compiler), *flags, "-o", str(fresh), str(sources[0])]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             return (done.stderr.strip() or "no message").splitlines()[0]

@@ -101,7 +101,10 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
         layout = library.gnomon_layout
         layout.restype = ctypes.c_int64
         library.gnomon_source.restype = ctypes.c_char_p
-        if layout() != ctypes.sizeof(_Columns) + ctypes.sizeof(_Frame) or _is_stale(library.gnomon_source()):
+        if layout() != ctypes.sizeof(_Columns) + ctypes.sizeof(_Frame) or (
+            # Changed since it was compiled.
+            digest() not in (None, library.gnomon_source().decode())
+        ):
             return None
         library.gnomon_lift.restype = ctypes.c_int64
         library.gnomon_lift.argtypes = [
@@ -132,10 +135,12 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
     return library
 
 
-def _is_stale(digest: bytes) -> bool:
-    """Whether the source was changed since; it lies beside the library in a working tree."""
-    source = PATH.with_name("scan.c")
-    return source.exists() and hashlib.sha256(source.read_bytes()).hexdigest().encode() != digest
+def digest() -> str | None:
+    """Return the digest of the source, which lies beside the library in a working tree; None elsewhere."""
+    sources = [PATH.with_name(name) for name in ("scan.c", "scan_text.h")]
+    if not all(source.exists() for source in sources):
+        return None
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 LIBRARY = load()
@@ -279,7 +284,8 @@ class Scanner:
         self.count, self._top_count = self._state.count, self._state.top_count
 
     def _grow_more(self) -> None:
-        self._grow(min(4 * self._state.capacity, self._limit), 4 * self._state.top_capacity)
+        state = self._state
+        self._grow(max(state.capacity, min(4 * state.capacity, self._limit)), 4 * state.top_capacity)
 
     def _grow(self, tokens: int, listed: int) -> None:
         state = self._state
