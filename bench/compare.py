@@ -4,8 +4,9 @@ One pair is two answers of 200 tokens with the 20 most likely alternatives each,
 JSON. Both sides choose the same tokens, so that every position is compared: the most work a pair can be. The
 candidate's logits are the reference's with noise, which leaves about 18 of 20 alternatives in both lists. It
 prints pairs a second of one core (processor time, best of short rounds) for each stage, the ratio to the
-target where there is one, and the same token metrics in plain Python. Peers that are installed run on the
-same pairs; none is a dependency: `pip install quantdiff evidently` in an environment of their own.
+target where there is one, and the same token metrics in plain Python. Beside them quantdiff's logit metric on
+the same pairs, if it is installed (`pip install quantdiff`; it is no dependency): top-1 agreement and a bound on
+KL that lumps what is outside the lists, no more.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -119,7 +121,7 @@ def plain_scores(pairs: Sequence[tuple[Sequence[Token], Sequence[Token]]]) -> No
             one, other = plain.side_of(a), plain.side_of(b)
             plain.entropy_bounds(one, VOCABULARY)
             plain.entropy_bounds(other, VOCABULARY)
-            plain.kl_lower(one, other, turns=20)
+            plain.kl_by_level(one, other)
             plain.js_bounds(one, other)
             plain.agrees(one, other)
             plain.change(a.id or 0, one, other)
@@ -177,6 +179,7 @@ def main() -> None:
     listed = [(tuple(one.reference.tokens), tuple(one.candidate.tokens)) for one in batch[:PLAIN_PAIRS]]
     slow = timed(lambda: plain_scores(listed), PLAIN_PAIRS)
     show(f"token metrics in plain Python (1/{tokens / slow:.0f})", slow)
+    peer(batch, float(np.mean([own.values["kl_prefix_mean_nats"] for own in scores])), seconds)
     show(
         "decode, extraction and token metrics",
         timed(lambda: token_scores([sides_of(read(*wire)) for wire in wires])),
@@ -191,7 +194,6 @@ def main() -> None:
         WITHOUT_EMBEDDINGS,
     )
     embeddings(pairs, wires, all_settings)
-    peers()
 
 
 def pair_with_json(pair: ResponsePair) -> ResponsePair:
@@ -238,11 +240,34 @@ def with_texts(pair: ResponsePair, reference: str, candidate: str) -> ResponsePa
     )
 
 
-def peers() -> None:
-    """Say which peers are here; each is run by its own interface."""
-    for name in ("quantdiff", "evidently"):
-        if find_spec(name) is None:
-            print(f"{name}: not installed")
+def peer(batch: Sequence[Sides], own_kl: float, seconds: float) -> None:
+    """Time quantdiff's bound and top-1 match at every position, from tokens that are made already."""
+    if find_spec("quantdiff") is None:
+        print("quantdiff: not installed")
+        return
+    metrics, types = import_module("quantdiff.metrics"), import_module("quantdiff.types")
+
+    def top(token: Token) -> tuple[Any, ...]:
+        return tuple(types.TokenProb(token=e.text, logprob=e.logprob, token_id=e.id) for e in token.top)
+
+    listed = [
+        [
+            (types.TokenStep(chosen=top(a)[0], top=top(a)), top(b))
+            for a, b in zip(one.reference.tokens, one.candidate.tokens, strict=True)
+        ]
+        for one in batch[: PLAIN_PAIRS * 4]
+    ]
+
+    def run() -> list[float]:
+        found = []
+        for pair in listed:
+            for step, other in pair:
+                metrics.top1_match(step, other, by_id=True)
+                found.append(metrics.partition_kld(step.top, other, by_id=True))
+        return found
+
+    show("quantdiff: top-1 and KL only", len(listed) * rate(run, seconds))
+    print(f"mean KL of its pairs {np.mean(run()):.4f} nats; ours over all {own_kl:.4f}")
 
 
 if __name__ == "__main__":

@@ -118,6 +118,7 @@ def test_every_kl_is_that_of_filling_by_turns(together: list[tuple[Scores, Token
             if other.unseen < ROUNDING_MASS and not other.is_exhausted:
                 continue  # there the bound allows for a server's rounding
             expected = plain.kl_lower(one, other)
+            assert plain.kl_by_level(one, other) == close(expected)
             infinite += expected is None
             assert own.kl_lower_nats == (None if expected is None else pytest.approx(expected, abs=1e-7))
             seen += 1

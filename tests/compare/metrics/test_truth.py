@@ -11,10 +11,12 @@ import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.spatial.distance import jensenshannon
 
 from compare.demo.llama_server import LlamaServer
 from compare.metrics.distribution import Positions
 from compare.metrics.entropy import entropy_lower, entropy_upper
+from compare.metrics.js import js_bounds
 from compare.metrics.kl import kl_lower
 from compare.metrics.overlap import overlap
 from ingest.alternative import Alternative
@@ -146,6 +148,17 @@ def test_every_bound_holds_at_every_position(true: Floats, k: int) -> None:
     assert np.count_nonzero(found.nats < coarse - 1e-9) == 0
     assert np.count_nonzero(lower > entropies + 1e-9) == 0
     assert np.count_nonzero(upper < entropies - 1e-9) == 0
+
+
+@pytest.mark.parametrize("k", LISTS)
+def test_jensen_shannon_lies_between_its_bounds_at_every_position(true: Floats, k: int) -> None:
+    p, q = np.exp(true[:, 0]), np.exp(true[:, 1])
+    js = np.array([jensenshannon(one, other) ** 2 for one, other in zip(p, q, strict=True)])
+    sides = [reports(true[:, side], k) for side in (0, 1)]
+    found = js_bounds(sides[0], sides[1], overlap(sides[0], sides[1]))
+    print(f"\nk={k}: JS {js.mean():.4f} nats, from {found.lower.mean():.4f} to {found.upper.mean():.4f}")
+    assert np.count_nonzero(found.lower > js + 1e-9) == 0
+    assert np.count_nonzero(found.upper < js - 1e-9) == 0
 
 
 @pytest.mark.parametrize("k", LISTS)
