@@ -5,8 +5,8 @@ JSON. Both sides choose the same tokens, so that every position is compared: the
 candidate's logits are the reference's with noise, which leaves about 18 of 20 alternatives in both lists. It
 prints pairs a second of one core (processor time, best of short rounds) for each stage, the ratio to the
 target where there is one, and the same token metrics in plain Python. Beside them quantdiff's logit metric on
-the same pairs, if it is installed (`pip install quantdiff`; it is no dependency): top-1 agreement and a bound on
-KL that lumps what is outside the lists, no more.
+the same pairs, if it is installed (`pip install quantdiff`; it is no dependency): top-1 agreement and a bound
+on KL that lumps what is outside the lists, no more.
 """
 
 from __future__ import annotations
