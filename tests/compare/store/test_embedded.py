@@ -116,8 +116,8 @@ def test_a_store_whose_owner_left_takes_the_folder_at_the_next_call(
 
 
 def test_an_owner_waits_for_a_reader_that_is_about_to_leave(settings: StoreSettings) -> None:
-    with open_store(settings, role="owner"):
-        pass
+    with open_store(settings, role="owner") as store:
+        migrate.apply(store)
     reader = hold(settings, "reader")
     assert reader.stdin is not None
     reader.stdin.close()
