@@ -36,6 +36,7 @@ FILE_TYPES = {
     Precision.Q8_0: gguf.LlamaFileType.MOSTLY_Q8_0,
     Precision.MXFP4: gguf.LlamaFileType.MOSTLY_MXFP4_MOE,
     Precision.Q4_0: gguf.LlamaFileType.MOSTLY_Q4_0,
+    Precision.Q5_0: gguf.LlamaFileType.MOSTLY_Q5_0,
 }
 _KEPT = frozenset({"token_embd.weight"})
 
