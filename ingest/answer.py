@@ -15,6 +15,10 @@ from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind, Observa
 from ingest.sse import STRAY, SseEvent, SseParser
 from ingest.tolerant_json import loads
 
+UNREADABLE_EVENT = "an event of the stream is no JSON object"
+STREAM_WITHOUT_CHOICES = "the stream holds no choices"
+"""The messages of `FailureKind.UNREADABLE` where what cannot be read is a stream."""
+
 _DONE = (b"[DONE]", b'"[DONE]"', b"[done]")
 _PREFIXES = re.compile(rb"(?:data:[ \t\r\n]*+)++")
 _SPACE = b"\xef\xbb\xbf \t\r\n"
@@ -109,9 +113,9 @@ class StreamReader:
             if broken is not None:
                 assembler.note("lost_after_finish")
         if self._is_unreadable:
-            return Failure(FailureKind.UNREADABLE, "an event of the stream is no JSON object")
+            return Failure(FailureKind.UNREADABLE, UNREADABLE_EVENT)
         if not assembler.has_choices:
-            return Failure(FailureKind.UNREADABLE, "the stream holds no choices")
+            return Failure(FailureKind.UNREADABLE, STREAM_WITHOUT_CHOICES)
         return None
 
     def _take_event(self, event: SseEvent) -> None:

@@ -49,12 +49,12 @@ NOTES: dict[str, str] = {
     "tool_call_index_repeated": "two tool calls have the same index",
     # Logprobs: the chosen token's number is None.
     "logprob_null": "a chosen token has no logprob",
-    "logprob_nan": "a chosen token's logprob is not a number",
+    "logprob_nan": "a chosen token's logprob is not a number, or plus infinity",
     "logprob_impossible": "a chosen token is reported as impossible, or too unlikely to say (-inf, -9999)",
     "logprob_positive": "a chosen token's logprob is over 0: probably a linear probability",
     "logprob_differs": "a chosen token's logprob is not the one that its list gives it",
     # Logprobs: the position's list is empty.
-    "alternatives_nan": "an alternative's logprob is not a number",
+    "alternatives_nan": "an alternative's logprob is not a number, or plus infinity",
     "alternatives_positive": "an alternative's logprob is over 0: probably a linear probability",
     "alternatives_conflict": "a list names one token twice with different logprobs",
     "alternatives_stale": "a list is the one of the position before",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -136,13 +137,17 @@ def as_int(value: object) -> int | None:
 
 
 def as_float(value: object) -> float | None:
-    """Take a number, also written as a string such as "-inf" or "NaN"; anything else is None."""
+    """Take a number, also written as a string such as "-inf" or "NaN"; anything else is None.
+
+    Plus infinity, which no log-probability and no probability can be, becomes NaN.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        return float(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
+    return math.nan if number == math.inf else number
 
 
 def count_of(value: object, notes: dict[str, None]) -> int | None:

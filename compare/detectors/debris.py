@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from compare.detectors.odd_pieces import odd_share
+from compare.detectors.odd_pieces import odd_counts
 from compare.detectors.subject import Subject
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
@@ -21,6 +21,11 @@ _VOWELS = frozenset("aeiouyAEIOUY")
 _WORD = re.compile(r"(?<!\w)(?=[^\W\d_]{3,}(?!\w))[^\W\d_]*?[aeiouyAEIOUY]")
 _PLAIN = re.compile(r"[-+(\[$\u20ac\u00a3]*\d+(?:[.,:/]\d+)*[%)\].,:;]*|[^\W\d_]{1,2}[.,:;!?)]?")
 _RUN = re.compile(r"[^\W\d_]+|\d+|([^\w\s])\1+")
+_MACHINE = re.compile(
+    r"[0-9A-Fa-f]{2,}(?:[:.\-][0-9A-Fa-f]*)*|(?:[pnbrqkPNBRQK1-8]{1,8}/){7}[pnbrqkPNBRQK1-8]{1,8}"
+    r"|[A-Za-z0-9]{2,8}(?:-[A-Za-z0-9]{2,8}){2,}|[A-Za-z0-9+/_=\-]{16,}"
+)
+"""Hex digits and addresses, chess boards, keys in groups, base64."""
 _HAS_FORM = re.compile(r"[{}=|]|```|://|\\[a-z]{2}")
 _ASKS_NOTATION = re.compile(
     r"regex|regular expression|brainf|ascii|emoji|\bart\b|\bcodes?\b|punctuation|symbols?\b|operators?\b"
@@ -28,7 +33,8 @@ _ASKS_NOTATION = re.compile(
     r"|chess|\bmoves?\b|chord|\btabs?\b|password|random|cipher|encod|decod|encrypt|serial|licen[cs]e key"
     r"|plates?\b|hex|binary|grid|board|sequence|pattern|coordinates?|matri|numbers?\b|digits?\b|letters?\b"
     r"|characters?\b|strings?\b|sizes?\b|list|table|puzzle|sudoku|gibberish|nonsense|knit|crochet|golf"
-    r"|transcri|phonetic|ipa\b|abbreviat|vim\b|key ?(?:bind|map)|sheet music|solfege|molecul|chemi",
+    r"|transcri|\bfen\b|\bkeys?\b|checksum|hash|uuid|address|base ?\d\d|genom|protein|peptide"
+    r"|phonetic|ipa\b|abbreviat|vim\b|key ?(?:bind|map)|sheet music|solfege|molecul|chemi",
     re.IGNORECASE,
 )
 
@@ -49,7 +55,7 @@ def detect_debris(subject: Subject, settings: DetectorSettings) -> Finding | Non
         return None  # one word more than that
     if _HAS_FORM.search(text) or _is_asked(subject):
         return None
-    odd = [piece for piece in pieces if not _PLAIN.fullmatch(piece)]
+    odd = [piece for piece in pieces if not (_PLAIN.fullmatch(piece) or _MACHINE.fullmatch(piece))]
     share = len(odd) / len(pieces)
     if share < settings.debris_share:
         return None
@@ -77,8 +83,8 @@ def _is_asked(subject: Subject) -> bool:
         return sum(map(_is_word, pieces)) < len(pieces) / 2
     if not prompt or subject.request.asks_repetition or _ASKS_NOTATION.search(prompt):
         return True
-    odd, total = odd_share(prompt)
-    return odd > total / 8
+    counts = odd_counts(prompt)
+    return counts.odd + counts.foreign > counts.pieces / 8
 
 
 def _is_word(piece: str) -> bool:

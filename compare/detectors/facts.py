@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compare.detectors.json_diagnosis import Diagnosis, diagnose
 from compare.detectors.languages import MOST_WORDS, function_counts, language_of, leading
-from compare.detectors.odd_pieces import odd_share
+from compare.detectors.odd_pieces import OddCounts, odd_counts
 from compare.detectors.scripts import letters_by_script
 from compare.detectors.top_lists import TopLists
 from ingest.observation import Observation
@@ -24,7 +24,8 @@ _ASKS_REPETITION = re.compile(
     r"\b(?:repeat(?:ing|ed(?:ly)?)?|repetiti\w+|refrain|chorus|songs?|lyrics|lullaby|poems?|mantra|litany|base64"
     r"|hex ?dumps?|hexadecimal|padding|ascii|banner|verbatim|separator|divider|placeholder|dummy"
     r"|morse|sparkline|lorem ipsum|tongue twister|bar chart|progress bar|echo|zeros?|zeroes"
-    r"|\d+\s*times|\d+\s*x\s*\d+"
+    r"|\d+\s*times(?!\s*(?:\d|(?:as|more|less|faster|slower|bigger|larger|smaller|higher|lower|per)\b"
+    r"|an? (?:day|week|month|year)))|\d+\s*x\s*\d+"
     r"|(?:print|write|output|generate|fill|draw|make|give|create|show|type|say|list|produce|return|need|want)\b"
     r"[^.\n]{0,48}\b(?:ones|grid|matrix|copies|spaces|pattern|dots|dashes|asterisks|stars|underscores|emojis?"
     r"|blanks?|hex|pad|over and over|(?:same|identical) \w+|\d{2,} (?:rows|lines|characters|bytes)))\b"
@@ -202,9 +203,9 @@ class AnswerFacts:
         return leading(self.function_counts, min(len(self.words), MOST_WORDS))
 
     @cached_property
-    def odd_share(self) -> tuple[int, int]:
-        """(odd, all) of the first pieces between white space: what no word looks like."""
-        return odd_share(self.observation.text)
+    def odd_counts(self) -> OddCounts:
+        """Of the first pieces between white space: how many look like no word."""
+        return odd_counts(self.observation.text)
 
     @cached_property
     def function_share(self) -> float:

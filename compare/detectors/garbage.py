@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterable
 
 from compare.detectors.asked import is_asked_for
+from compare.detectors.closing import closes_what_was_opened
 from compare.detectors.facts import Part
 from compare.detectors.json_diagnosis import is_json, is_json_lines
 from compare.detectors.leaks import detect_leaks
@@ -69,6 +70,8 @@ def _fill(subject: Subject, part: Part, settings: DetectorSettings) -> Iterable[
             continue
         if (char in _RULES or not is_at_end) and not is_whole:
             continue  # a rule, a border, a bar: honest text has them, and goes on
+        if closes_what_was_opened(part.text, *match.span()):
+            continue
         yield subject.finding(
             Family.GARBAGE,
             "fill",

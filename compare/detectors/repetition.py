@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from operator import eq
 
 from compare.detectors.asked import is_asked_for, other_side_repeats
+from compare.detectors.closing import closes_what_was_opened, opens_what_is_closed
 from compare.detectors.counting import detect_counting, visible_end
 from compare.detectors.periods import Run, Shape, as_symbols, find_runs
 from compare.detectors.subject import Part, Subject, shorten
@@ -106,6 +107,8 @@ def _judge(
     repeats_needed, length_needed = threshold
     if excused or run.repeats < repeats_needed or run.length < length_needed:
         return None
+    if closes_what_was_opened(part.text, *run) or opens_what_is_closed(part.text, run.start, run.end):
+        return None  # deeply nested, and closed as far as it goes
     return subject.finding(
         Family.REPETITION,
         "loop",

@@ -12,22 +12,41 @@ from collections.abc import Iterable
 from compare.detectors.asked import is_asked_for
 from compare.detectors.debris import detect_debris
 from compare.detectors.facts import AnswerFacts
-from compare.detectors.odd_pieces import odd_share
+from compare.detectors.languages import function_counts
+from compare.detectors.odd_pieces import odd_counts
 from compare.detectors.repetition import stuttered_words
 from compare.detectors.subject import Subject
 from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_DIGIT = re.compile(r"[0-9]")
 _SENTENCE_MARK = re.compile(
     r"[.!?;:,](?:\s|$)|[\u3002\uff0c\uff01\uff1f\u3001\u0964\u0965\u060c\u061f\u06d4]"
 )
 _TOLD_SCRIPTS = frozenset({"LATIN", "CYRILLIC", ""})
 _MOST_ROWS = 64
+_LAST_WORDS = 64
+_LAST_SHARE = 0.8
+"""No 64 words in a row of prose in any of the languages have as many function words."""
 _FLUENT_SHARE = 0.35  # what has the function words of prose is prose, whatever names are in it
 _ASKS_WORDS = re.compile(
     r"\b(?:words?|keywords?|tags?|names?|list|synonyms?|rhym\w+|random|lorem|password|cipher|anagrams?|code"
+    r"|seed (?:phrases?|words)|mnemonics?|pass ?phrases?|dice ?ware|bip-?39|encrypt\w*|encod\w+"
+    r"|rot-?13|vigen\w+|sequences?|dna|rna|genom\w+|primers?|hash\w*"
     r"|gibberish|numerals?|notation|morse|chords?|moves?|vocabular\w+|regex|translate|acronym|abbreviat\w+)\b|单词|列表",
+    re.IGNORECASE,
+)
+
+_ASKS_STRINGS = re.compile(
+    r"passwords?\b|pass ?phrases?|passcodes?"
+    r"|random(?:ly)? (?:\w+ )?(?:strings?|characters?|bytes?|letters?|keys?|tokens?)"
+    r"|cipher|encrypt|encod|obfuscat|gibberish|\bleet|\bbase ?\d\d|ascii ?85|uuencod",
+    re.IGNORECASE,
+)
+_ASKS_FUNCTION_WORDS = re.compile(
+    r"(?:stop|function|filler|common|frequent|short)[ -]?words?|prepositions|conjunctions|pronouns"
+    r"|determiners|definite articles?|auxiliar|grammatical words|words? (?:by|of) frequency",
     re.IGNORECASE,
 )
 
@@ -56,23 +75,19 @@ def _salad(subject: Subject, settings: DetectorSettings) -> Finding | None:
     other, words = subject.other_answer, subject.answer.words
     if other is None or len(words) < settings.salad_min_words:
         return None
+    if (finding := _function_words(subject, other, settings)) is not None:
+        return finding
     if len(set(words)) < settings.salad_min_distinct_share * len(words):
         return None  # a loop, which is another family's
     share, healthy = subject.answer.function_share, other.function_share
-    if (
-        share >= settings.function_word_share
-        and healthy < share - 0.2
-        and not subject.is_finished
-        and other.words
-    ):
-        said = f"{share:.0%} of the words are function words, {healthy:.0%} on the other side"
-        return _finding(subject, "word_salad", said, share, settings.function_word_share)
     if (finding := _few_words(subject, other, settings)) is not None:
         return finding
     if share > settings.salad_max_function_share or not _is_prose(other, healthy):
         return None
     if subject.answer.main_script not in _TOLD_SCRIPTS:
         return None  # of these no function words are known
+    if _has_digits(subject.observation.text) or _ASKS_STRINGS.search(subject.prompt):
+        return None
     if subject.observation.text.count(" ") < len(words) / 2 or _ASKS_WORDS.search(
         subject.request.last_user_text
     ):
@@ -92,6 +107,26 @@ def _salad(subject: Subject, settings: DetectorSettings) -> Finding | None:
         )
         return _finding(subject, "word_salad", said, overlap, settings.salad_max_overlap)
     return None
+
+
+def _function_words(subject: Subject, other: AnswerFacts, settings: DetectorSettings) -> Finding | None:
+    """Find an unfinished answer that is, or ends in, function words only, unlike the other side's."""
+    if subject.is_finished or not other.words or _ASKS_FUNCTION_WORDS.search(subject.prompt):
+        return None
+    threshold, healthy = settings.function_word_share, other.function_share
+    words, share = subject.answer.words, subject.answer.function_share
+    # There are few function words: a long salad cannot but repeat them, so a stretch of it is looked at.
+    last = words[-_LAST_WORDS:]
+    if len(set(last)) < settings.salad_min_distinct_share * len(last):
+        return None  # a loop, which is another family's
+    if share < threshold and len(words) > _LAST_WORDS:
+        share, threshold = max(function_counts(last).values(), default=0) / len(last), _LAST_SHARE
+    if share < threshold or healthy >= share - 0.2:
+        return None
+    if len(_SENTENCE_MARK.findall(subject.observation.text)) > len(words) / 12:
+        return None  # "it is what it is, and that is that": in sentences
+    said = f"{share:.0%} of the words are function words, {healthy:.0%} on the other side"
+    return _finding(subject, "word_salad", said, share, threshold)
 
 
 def _few_words(subject: Subject, other: AnswerFacts, settings: DetectorSettings) -> Finding | None:
@@ -132,18 +167,22 @@ def _odd_words(subject: Subject, settings: DetectorSettings) -> Finding | None:
         return None  # code and data have words of their own
     if _are_rows(text) or _has_other_script(subject):
         return None  # nor are the others' words told by their shape
-    count, total = subject.answer.odd_share
-    if count < settings.odd_words_min or count < settings.odd_words_share * total:
+    own = subject.answer.odd_counts
+    # Checksums, keys and names of hosts have foreign pieces only; noise has both kinds.
+    count = own.odd + min(own.foreign, own.odd)
+    if count < settings.odd_words_min or count < settings.odd_words_share * own.pieces:
         return None
-    shares = [odd_share(subject.prompt)]
+    if _ASKS_STRINGS.search(subject.prompt):
+        return None
+    known = [odd_counts(subject.prompt)]
     if subject.other_answer is not None:
-        shares.append(subject.other_answer.odd_share)
-    if any(
-        known >= settings.odd_words_min and known > settings.odd_words_share / 3 * of for known, of in shares
-    ):
-        return None
-    share = count / total
-    said = f"{count} of {total} words look like no words ({share:.0%})"
+        known.append(subject.other_answer.odd_counts)
+    for one in known:
+        odd = one.odd + one.foreign
+        if odd >= settings.odd_words_min and odd > settings.odd_words_share / 3 * one.pieces:
+            return None
+    share = count / own.pieces
+    said = f"{count} of {own.pieces} words look like no words ({share:.0%})"
     return _finding(subject, "odd_words", said, share, settings.odd_words_share)
 
 
@@ -165,6 +204,12 @@ def _are_rows(text: str) -> bool:
 
 def _counts(lines: list[str]) -> Iterable[tuple[str, list[int]]]:
     return ((mark, [line.count(mark) for line in lines]) for mark in ",;\t")
+
+
+def _has_digits(text: str) -> bool:
+    """Whether a fourth of the first pieces hold digits: codes and keys, not words."""
+    pieces = text[:4096].split()
+    return sum(_DIGIT.search(piece) is not None for piece in pieces) > len(pieces) / 4
 
 
 def _lost_spaces(subject: Subject, settings: DetectorSettings) -> Finding | None:
