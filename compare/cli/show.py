@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from compare.inspection import Inspection
-from compare.metrics.spec import REASONS
+from compare.metrics.reasons import REASONS
 from compare.result import Comparison, Finding
 from compare.severity import severity
 from compare.visible import visible_block, visible_line

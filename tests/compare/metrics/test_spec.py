@@ -3,7 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from compare.metrics.spec import METRICS, REASONS, MetricSpec
+from compare.metrics.reasons import REASONS
+from compare.metrics.spec import METRICS, MetricSpec
 from ingest.forced import UNSCORED_REASONS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
