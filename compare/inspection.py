@@ -67,6 +67,8 @@ def compare_saved(
     """Compare two saved answers to one request.
 
     A request that sampled (temperature over 0) is judged on its text only, as in replay mode `as_sent`.
+    Where it wants its prompt back (`echo`), scores and first divergence count generated tokens only; the
+    spans of findings are those of the whole answer.
     Raises DeadLetterError if the pair cannot be compared.
     """
     pair = _pair(reference, candidate, request, vocabulary_size)

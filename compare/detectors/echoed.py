@@ -97,6 +97,16 @@ def generated(observation: Observation, echo: Echo) -> Observation:
     )
 
 
+def without_prompt(observation: Observation, body: dict[str, Any]) -> Observation:
+    """Return the observation without the prompt that `body` wants back.
+
+    Where the request allows no generated token it wants its prompt scored, and the prompt stays.
+    """
+    if not asks_echo(body) or body.get("max_tokens") == 0 or observation.failure is not None:
+        return observation
+    return generated(observation, echo_of(observation, body))
+
+
 def _not_generated(observation: Observation) -> int:
     """How many tokens of the list are beyond those that usage counts as generated, 0 if it cannot be told."""
     prompt, used = observation.prompt_tokens, observation.completion_tokens

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from compare.detectors.echoed import without_prompt
 from ingest.observation import Observation
 from ingest.pair import Forced, Mode, ResponsePair
 from ingest.replay_body import is_constrained
@@ -40,10 +41,13 @@ class Sides:
 
 
 def sides_of(pair: ResponsePair, expected: ExpectedStructure | None = None) -> Sides:
-    """Return the candidate against the reference; `expected` where the request alone does not say it."""
+    """Return the candidate against the reference; `expected` where the request alone does not say it.
+
+    A prompt that the request wants back is taken off both: its tokens are nobody's choices.
+    """
     return Sides(
-        reference=pair.reference,
-        candidate=pair.candidate,
+        reference=without_prompt(pair.reference, pair.reference_body),
+        candidate=without_prompt(pair.candidate, pair.candidate_body),
         reference_body=pair.reference_body,
         candidate_body=pair.candidate_body,
         request=pair.mirrored.body,
