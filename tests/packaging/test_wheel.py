@@ -55,11 +55,20 @@ def test_the_wheel_holds_every_sql_file_and_the_workload(wheel: Path) -> None:
     assert not [name for name in names if name.startswith("tests/")]
 
 
+def test_the_wheel_holds_the_compiled_scanner_and_says_for_which_platform(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assert "ingest/_scan.so" in archive.namelist()
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name.endswith(f"-py3-none-{platform}.whl")
+
+
 def test_a_fresh_environment_runs_it(fresh: Path, tmp_path: Path) -> None:
     gnomon = fresh / "bin" / "gnomon"
     home = run(fresh / "bin" / "python", "-c", "import compare; print(compare.__file__)", cwd=tmp_path)
     assert Path(home.strip()).is_relative_to(fresh)
     assert version("gnomon") in run(gnomon, "--version", cwd=tmp_path)
+    program = "from ingest import scan; print(scan.LIBRARY is not None)"
+    assert run(fresh / "bin" / "python", "-c", program, cwd=tmp_path).strip() == "True"
     assert "migrations" in run(gnomon, "migrate", "--dir", tmp_path / "store", cwd=tmp_path)
     printed = run(
         gnomon,
