@@ -21,6 +21,8 @@ from compare.result import Family, Finding
 from ingest.settings import DetectorSettings
 
 _DIGITS = re.compile(r"[0-9]+")
+_MOST_NESTED = 8
+"""Runs that are looked at more closely: each look takes time in proportion to the text."""
 _BLANKS = re.compile(r"\s{32,}+")
 # Rules, borders, bars, zeros and closing brackets: honest text repeats them and stops.
 _DRAWING = re.compile(
@@ -62,9 +64,16 @@ def _loop(subject: Subject, part: Part, settings: DetectorSettings) -> Finding |
         long_repeats=settings.loop_long_unit_repeats,
     )
     end = visible_end(part.text)
-    judged = (_judge(subject, part, run, run.end >= end, settings) for run in find_runs(part.text, shape))
-    found = [finding for finding in judged if finding is not None]
-    return max(found, key=lambda finding: finding.measured or 0.0, default=None)
+    runs = find_runs(part.text, shape)
+    judged = ((_judge(subject, part, run, run.end >= end, settings), run) for run in runs)
+    found = [(finding, run) for finding, run in judged if finding is not None]
+    found.sort(key=lambda one: one[0].measured or 0.0, reverse=True)
+    return next((finding for finding, run in found[:_MOST_NESTED] if not _is_nested(part.text, run)), None)
+
+
+def _is_nested(text: str, run: Run) -> bool:
+    """Whether the run opens what is closed later, or closes what was opened: no loop, however long."""
+    return closes_what_was_opened(text, *run) or opens_what_is_closed(text, run.start, run.end)
 
 
 def _blank_run(subject: Subject, part: Part, settings: DetectorSettings) -> Finding | None:
@@ -107,8 +116,6 @@ def _judge(
     repeats_needed, length_needed = threshold
     if excused or run.repeats < repeats_needed or run.length < length_needed:
         return None
-    if closes_what_was_opened(part.text, *run) or opens_what_is_closed(part.text, run.start, run.end):
-        return None  # deeply nested, and closed as far as it goes
     return subject.finding(
         Family.REPETITION,
         "loop",
