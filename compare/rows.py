@@ -31,6 +31,7 @@ SCORE_COLUMNS = (
     "js_prefix_lower_mean_nats",
     "js_prefix_upper_mean_nats",
     "prefix_tokens",
+    "divergence_gap_nats",
     "entropy_reference_lower_nats",
     "entropy_reference_upper_nats",
     "entropy_candidate_lower_nats",

@@ -21,6 +21,7 @@ from compare.counters import Counters
 from compare.intake import Intake
 from compare.ledger import Ledger
 from compare.metrics.embedding import TextEncoder
+from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
 from compare.register import register_experiment
 from compare.store import migrate
@@ -76,7 +77,7 @@ def run_service(
         if store is None:
             store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
-        compare = _comparison(settings)
+        compare = _comparison(_with_near_tie(store, settings))
         # Calls on one handle wait for each other, and no insert shall wait for the alerts.
         alert_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         experiment = settings.experiment
@@ -132,8 +133,15 @@ def _comparison(settings: Settings) -> Compare:
     return partial(compare_pairs, encoder=encoder, settings=settings)
 
 
+def _with_near_tie(store: Store, settings: Settings) -> Settings:
+    limit = near_tie_nats(store, settings.experiment.name, settings.compare.near_tie_nats)
+    return msgspec.structs.replace(
+        settings, compare=msgspec.structs.replace(settings.compare, near_tie_nats=limit)
+    )
+
+
 def _prepare(store: Store, settings: Settings) -> None:
-    migrate.apply(store)
+    migrate.apply(store, settings.store)
     register_experiment(store, settings)
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from compare.metrics.divergence import CommonPrefix, common_prefix
 from compare.metrics.pair_summary import PairSummary, put_or_skip
 from compare.metrics.sides import Sides
-from compare.result import Scores
+from compare.result import Divergence, Scores
 from ingest.pair import Mode
 
 CHANGE_PERCENTILES = {"p5": 0.05, "p50": 0.5, "p95": 0.95}
 _DISTRIBUTION_NAMES = (
+    "divergence_gap_nats",
     "kl_prefix_mean_nats",
     "kl_prefix_max_nats",
     "js_prefix_lower_mean_nats",
@@ -62,9 +63,23 @@ def score_prefix(plan: PrefixPlan, summary: PairSummary, place: int, scores: Sco
         for name in _DISTRIBUTION_NAMES:
             scores.skip(name, plan.list_reason)
         return
+    _put_gap(plan.common.divergence, scores)
     summary.put(place, "prefix", {}, CHANGE_PERCENTILES, scores)
     reason = summary.side_reason[summary.spans[place]]
     put_or_skip("entropy_shift_prefix_nats", summary.shift[place], reason, scores)
+
+
+def _put_gap(divergence: Divergence | None, scores: Scores) -> None:
+    """Put the gap that decides whether the parting is a near tie."""
+    if divergence is None:
+        scores.skip("divergence_gap_nats", "no_divergence")
+        return
+    gaps = (divergence.reference_gap_nats, divergence.candidate_gap_nats)
+    known = [abs(gap) for gap in gaps if gap is not None]
+    if len(known) < len(gaps):
+        scores.skip("divergence_gap_nats", "gap_unknown")
+    else:
+        scores.put("divergence_gap_nats", max(known))
 
 
 def _reason(sides: Sides) -> str | None:

@@ -10,11 +10,13 @@ REASONS: dict[str, str] = {
     "embeddings_off": "`compare.embedding_model` is empty",
     "empty_answer": "the reference's answer has no tokens to force",
     "empty_text": "an answer has no text",
+    "gap_unknown": "a list lacks the other side's token where the answers part, or a side had ended there",
     "inconsistent_list": "a token beyond the ranked ones is likelier than they are, or more mass is unseen "
     "than any vocabulary holds at the last ranked probability",
     "infinite": "the reference gives mass to a token that the candidate holds impossible",
     "logprobs_filtered": "log-probabilities were taken after temperature, top_k or top_p: not the model's",
     "no_answer": "a side answered with an error, or not at all",
+    "no_divergence": "the chosen tokens do not part",
     "no_logprobs": "there are no token lists to compare",
     "no_schema": "JSON is asked for, but no schema is given",
     "no_tool_call": "no tool is called: by neither side, or by the reference",

@@ -51,6 +51,9 @@ _LOWER = "-sum p log p - floor(r/m) m log m - q log q, q = r - floor(r/m) m"
 _UPPER = "-sum p log p - r log r + r log(V - k)"
 
 
+_NATS_SOURCES = {"entropy": "concavity of -x log x", "divergence": "design, section 5"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
     """One metric. `low` and `high` bound its values, None where there is no bound.
@@ -84,7 +87,7 @@ def _nats(
         high=None,
         unscored=unscored,
         formula=formula,
-        source="concavity of -x log x" if name.startswith("entropy") else _KL_SOURCE,
+        source=_NATS_SOURCES.get(name.split("_")[0], _KL_SOURCE),
     )
 
 
@@ -254,6 +257,11 @@ METRICS: tuple[MetricSpec, ...] = (
         _WALK,
         "design, section 5",
         unit="tokens",
+    ),
+    _nats(
+        "divergence_gap_nats",
+        "the greater of both sides' gaps in log probability between the two tokens where the answers part",
+        (*_WALK, "constrained", "logprobs_filtered", "no_divergence", "gap_unknown"),
     ),
     *_entropies("reference"),
     *_entropies("candidate"),

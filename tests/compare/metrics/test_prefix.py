@@ -15,6 +15,7 @@ from tests.compare.metrics.reports import answer, token
 
 PREFIX_NAMES = {
     "prefix_tokens",
+    "divergence_gap_nats",
     "kl_prefix_mean_nats",
     "kl_prefix_max_nats",
     "entropy_shift_prefix_nats",
