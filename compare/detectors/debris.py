@@ -50,7 +50,7 @@ def detect_debris(subject: Subject, settings: DetectorSettings) -> Finding | Non
     if len(pieces) < _MIN_PIECES:
         return None
     most = int(settings.debris_word_share * len(pieces))
-    words = (piece for piece in pieces if not piece.isascii() or _is_word(piece))
+    words = (piece for piece in _may_be_words(pieces) if not piece.isascii() or _is_word(piece))
     if next(islice(words, most, None), None) is not None:
         return None  # one word more than that
     if _HAS_FORM.search(text) or _is_asked(subject):
@@ -80,19 +80,22 @@ def _is_asked(subject: Subject) -> bool:
     other, prompt = subject.other_answer, subject.prompt
     if other is not None:
         pieces = other.observation.text.split()[:_MOST]
-        return sum(map(_is_word, pieces)) < len(pieces) / 2
+        return sum(map(_is_word, _may_be_words(pieces))) < len(pieces) / 2
     if not prompt or subject.request.asks_repetition or _ASKS_NOTATION.search(prompt):
         return True
     counts = odd_counts(prompt)
     return counts.odd + counts.foreign > counts.pieces / 8
 
 
+def _may_be_words(pieces: list[str]) -> list[str]:
+    """The pieces without those that are letters and digits only, with both."""
+    return [piece for piece in pieces if piece.isalpha() or not (piece.isalnum() and piece.isascii())]
+
+
 def _is_word(piece: str) -> bool:
     """Whether three letters or more, a vowel among them, stand between what is neither letter nor digit."""
     if piece.isalpha():
         return len(piece) > 2 and not _VOWELS.isdisjoint(piece)
-    if piece.isalnum() and piece.isascii():
-        return False  # digits stand among its letters
     return _WORD.search(piece) is not None
 
 
