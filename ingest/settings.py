@@ -38,6 +38,27 @@ class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     max_record_bytes: PositiveInt = 20 * 1024 * 1024
 
 
+class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
+    """Days that each table keeps its rows, counted from `ingested_at`; 0 keeps them for ever.
+
+    A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
+    outcomes and delivered_ranges 400, dead_letters 90, requests, observations, findings and
+    forced_pairs 30, tokens and positions 14.
+    """
+
+    pairs: NonNegativeInt | None = None
+    noise_pairs: NonNegativeInt | None = None
+    forced_pairs: NonNegativeInt | None = None
+    findings: NonNegativeInt | None = None
+    requests: NonNegativeInt | None = None
+    observations: NonNegativeInt | None = None
+    tokens: NonNegativeInt | None = None
+    positions: NonNegativeInt | None = None
+    outcomes: NonNegativeInt | None = None
+    delivered_ranges: NonNegativeInt | None = None
+    dead_letters: NonNegativeInt | None = None
+
+
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """ClickHouse: `http(s)://host:port`, or `chdb:///folder` for the embedded engine.
 
@@ -52,6 +73,9 @@ class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
     verify_tls: bool = True
     max_memory_bytes: PositiveInt = 1024 * 1024 * 1024
     """Limit of the embedded engine; a server has its own."""
+    cluster: Name | None = None
+    """A cluster of the server's `remote_servers`: tables are then replicated and distributed over it."""
+    ttl_days: TtlDays = TtlDays()
 
 
 class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,6 +23,8 @@ def check_together(settings: Settings) -> None:
     _check_model_map(settings)
     _check_kafka(settings.kafka)
     _check_url(settings.store.url, ("store", "url"))
+    if settings.store.cluster and settings.store.url.startswith("chdb:"):
+        raise InvalidValueError(("store", "cluster"), "is set, and the embedded engine has no clusters")
     for name, endpoint in settings.endpoints.items():
         _check_url(endpoint.url, ("endpoints", name, "url"))
         for header, value in endpoint.headers.items():

@@ -1,6 +1,7 @@
 """`GNOMON_...` variables: which there are, and what each puts into the settings.
 
-`GNOMON_<SECTION>_<KEY>` sets a key of a section; `GNOMON_ENDPOINT_<NAME>_<KEY>` one of an
+`GNOMON_<SECTION>_<KEY>` sets a key of a section (`GNOMON_STORE_TTL_DAYS_<TABLE>` one of
+`[store.ttl_days]`); `GNOMON_ENDPOINT_<NAME>_<KEY>` one of an
 endpoint that the file names, with `-` and `.` in the name written `_`. Lists are separated by
 commas. A secret may stand in a file: `<VARIABLE>_FILE` holds its path. Tables (the model map,
 headers, routes) are set in the file only. A variable that is set to nothing is as if unset.
@@ -80,7 +81,10 @@ def _variables(endpoints: list[str]) -> dict[str, tuple[Path, Any]]:
     for section, struct in field_types(Settings).items():
         if get_origin(struct) is None:
             for key, kind in field_types(struct).items():
-                if get_origin(kind) is not dict:
+                if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+                    for inner, inner_kind in field_types(kind).items():
+                        add((section, key, inner), inner_kind)
+                elif get_origin(kind) is not dict:
                     add((section, key), kind)
     for name in endpoints:
         for key, kind in field_types(EndpointSettings).items():

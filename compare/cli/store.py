@@ -60,20 +60,18 @@ def sql(
 @click.command()
 @store_options
 @click.option("--dry-run", is_flag=True, help="Say what would be applied, change nothing.")
-def migrate(folder: Path | None, config_file: Path | None, dry_run: bool) -> None:
+@click.option("--sql", "with_sql", is_flag=True, help="Print the statements too.")
+def migrate(folder: Path | None, config_file: Path | None, dry_run: bool, with_sql: bool) -> None:
     """Bring the store to this program's schema.
 
-    Numbered migrations first, then the views.
+    Numbered migrations first, then the views, then the TTLs of [store.ttl_days].
+    Processes that start at once wait for each other; what is up to date is left alone.
     """
     from compare.store import migrate as migrations
     from compare.store.client import open_store
+    from compare.store.steps_text import steps_text
 
     settings = locate_store(folder, config_file)
     with open_store(settings, role="any") as store:
-        pending = migrations.plan(store)
-        if not dry_run:
-            migrations.apply(store)
-    verb = "would apply" if dry_run else "applied"
-    click.echo(f"{verb} {len(pending)} migrations" if pending else "up to date")
-    for name in pending:
-        click.echo(f"  {name}")
+        steps = migrations.plan(store, settings) if dry_run else migrations.apply(store, settings)
+    click.echo(steps_text(steps, verb="would apply" if dry_run else "applied", with_sql=with_sql))

@@ -140,7 +140,8 @@ class Store:
         Raises DeadLetterError (`store_refused`) if a row can never be stored, RetryError if the
         insert may succeed later, FatalError if table, column or permission is missing.
         """
-        settings: dict[str, Any] = {"async_insert": 0}
+        # On a cluster an insert has succeeded when the shards have the rows, not when they are queued.
+        settings: dict[str, Any] = {"async_insert": 0, "insert_distributed_sync": 1}
         if dedup_token is not None:
             settings["insert_deduplication_token"] = dedup_token
         if query_id is not None:
@@ -163,6 +164,10 @@ class Store:
                 )
             except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
                 raise errors.of_insert(error, table, self.where) from error
+
+    def another(self) -> Store:
+        """A second connection to the same database, for calls that shall not wait for this one's."""
+        return Store(self._connect, database=self.database, is_read_only=self._is_read_only)
 
     def close(self) -> None:
         """Close the connection; the last store of an embedded engine closes the engine."""

@@ -53,6 +53,13 @@ def words_of(sql: str) -> list[str]:
     return words
 
 
+def lexemes(sql: str) -> list[tuple[str, str]]:
+    """The text cut into (kind, text), nothing left out. Kinds: space, comment, heredoc, string, quoted,
+    word, other.
+    """
+    return [(match.lastgroup or "heredoc", match.group()) for match in _LEXER.finditer(sql)]
+
+
 def split_statements(sql: str) -> list[str]:
     """The statements of a file, split at semicolons outside strings, names and comments."""
     statements: list[str] = []

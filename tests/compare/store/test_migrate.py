@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,15 +42,18 @@ ALTER TABLE one ADD COLUMN IF NOT EXISTS c UInt8;
 
 def test_an_empty_database_gets_every_migration_and_view_once(store: Store) -> None:
     shipped = [migration.name for migration in migrate.shipped_migrations()]
-    assert migrate.plan(store) == shipped
-    assert migrate.apply(store) == shipped
+    views = sorted(migrate.shipped_views())
+    for steps in (migrate.plan(store), migrate.apply(store)):
+        assert [step.name for step in steps if step.kind == "migration"] == shipped
+        assert [step.name for step in steps if step.kind == "view"] == views
+        assert len(steps) == len(shipped) + len(views)
     assert migrate.plan(store) == []
     assert migrate.apply(store) == []
-    views = store.query(
+    live = store.query(
         "SELECT name FROM system.tables WHERE database = {d:String} AND engine = 'View'",
         {"d": store.database},
     )
-    assert sorted(row[0] for row in views) == sorted(migrate.shipped_views())
+    assert sorted(row[0] for row in live) == views
 
 
 def test_a_plan_changes_nothing(store: Store, store_settings: StoreSettings) -> None:
@@ -68,7 +72,7 @@ def apply_without_views(store: Store, shipped: list[migrate.Migration]) -> list[
     """The shipped views need the shipped tables, which these tests do not make."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "shipped_views", dict)
-        return migrate.apply(store, shipped)
+        return [step.name for step in migrate.apply(store, shipped=shipped)]
 
 
 def test_a_migration_that_was_cut_off_before_it_was_recorded_runs_again(store: Store, tmp_path: Path) -> None:
@@ -81,25 +85,60 @@ def test_a_migration_that_was_cut_off_before_it_was_recorded_runs_again(store: S
 def test_a_shipped_file_that_changed_is_refused(store: Store, tmp_path: Path) -> None:
     apply_without_views(store, migrations(tmp_path, m0001_create_one=ONE))
     changed = migrations(tmp_path, m0001_create_one=ONE + " ")
-    for act in (migrate.plan, apply_without_views):
+    for act in (partial(migrate.plan, store, shipped=changed), partial(apply_without_views, store, changed)):
         with pytest.raises(
-            FatalError, match=r"migration 0001_create_one.sql was changed after it ran"
+            FatalError, match=r"migration 0001_create_one.sql was changed after it ran on database"
         ) as caught:
-            act(store, changed)
+            act()
         assert "\n" not in str(caught.value)
+
+
+def test_a_number_that_another_file_took_is_refused_with_both_names(store: Store, tmp_path: Path) -> None:
+    apply_without_views(store, migrations(tmp_path, m0001_create_one=ONE))
+    (tmp_path / "0001_create_one.sql").rename(tmp_path / "old")
+    other = migrations(tmp_path, m0001_create_two=TWO)
+    with pytest.raises(
+        FatalError, match=r"0001_create_two.sql was changed after it ran as 0001_create_one.sql"
+    ):
+        migrate.plan(store, shipped=other)
+
+
+def test_a_number_in_the_middle_that_is_new_runs(store: Store, tmp_path: Path) -> None:
+    apply_without_views(store, migrations(tmp_path, m0001_create_one=ONE, m0100_widen_one=TWO))
+    third = "CREATE TABLE IF NOT EXISTS three (a UInt8) ENGINE = MergeTree ORDER BY a"
+    shipped = migrations(tmp_path, m0050_create_three=third)
+    assert apply_without_views(store, shipped) == ["0050_create_three.sql"]
+
+
+def test_every_shipped_statement_may_run_twice(store: Store) -> None:
+    migrate.apply(store)
+    columns = (
+        "SELECT table, name, type, position FROM system.columns WHERE database = {d:String} ORDER BY 1, 4"
+    )
+    before = store.query(columns, {"d": store.database}).rows
+    store.command("TRUNCATE TABLE schema_migrations")
+    again = [step.name for step in migrate.apply(store) if step.kind == "migration"]
+    assert again == [migration.name for migration in migrate.shipped_migrations()]
+    # The lock's table has the generation in its name.
+    lock = {"schema_lock_1", "schema_lock_2"}
+    assert [row for row in store.query(columns, {"d": store.database}) if row[0] not in lock] == [
+        row for row in before if row[0] not in lock
+    ]
 
 
 def test_line_ends_are_no_change(store: Store, tmp_path: Path) -> None:
     apply_without_views(store, migrations(tmp_path, m0001_create_one=ONE + "\n"))
     (tmp_path / "0001_create_one.sql").write_bytes((ONE + "\r\n").encode())
-    assert migrate.plan(store, migrate.shipped_migrations(tmp_path)) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "shipped_views", dict)
+        assert migrate.plan(store, shipped=migrate.shipped_migrations(tmp_path)) == []
 
 
 def test_a_newer_database_is_refused(store: Store, tmp_path: Path) -> None:
     both = migrations(tmp_path, m0001_create_one=ONE, m0002_widen_one=TWO)
     apply_without_views(store, both)
     with pytest.raises(FatalError, match=r"is newer than this program: it has migration 0002_widen_one.sql"):
-        migrate.plan(store, both[:1])
+        migrate.plan(store, shipped=both[:1])
 
 
 def test_two_files_with_one_number_are_refused(tmp_path: Path) -> None:
@@ -115,19 +154,55 @@ def test_a_misnamed_file_is_refused(tmp_path: Path) -> None:
 def test_a_broken_migration_names_itself(store: Store, tmp_path: Path) -> None:
     with pytest.raises(FatalError, match=r"^migration 0001_create_one.sql: store .*(?i:syntax)"):
         apply_without_views(store, migrations(tmp_path, m0001_create_one="CREATE TABEL one"))
-    assert migrate.plan(store, migrate.shipped_migrations(tmp_path)) == ["0001_create_one.sql"]
+    steps = migrate.plan(store, shipped=migrate.shipped_migrations(tmp_path))
+    assert steps[0].name == "0001_create_one.sql"
+
+
+def apply_views(store: Store, **views: str) -> list[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "shipped_views", lambda: views)
+        return [step.name for step in migrate.apply(store, shipped=[])]
 
 
 def test_views_may_read_views_in_any_order(store: Store) -> None:
-    store.command(f"CREATE DATABASE `{store.database}`", use_database=False)
     views = {
         "a_v1": "CREATE OR REPLACE VIEW a_v1 AS SELECT x FROM b_v1",
         "b_v1": "CREATE OR REPLACE VIEW b_v1 AS SELECT 1 AS x",
     }
-    migrate._make_views(store, views)
+    assert apply_views(store, **views) == ["a_v1", "b_v1"]
     assert store.query("SELECT x FROM a_v1").rows == [(1,)]
     with pytest.raises(FatalError, match=r"^view c_v1: .*nowhere"):
-        migrate._make_views(store, {"c_v1": "CREATE OR REPLACE VIEW c_v1 AS SELECT x FROM nowhere"})
+        apply_views(store, c_v1="CREATE OR REPLACE VIEW c_v1 AS SELECT x FROM nowhere")
+
+
+def test_a_view_is_made_anew_when_its_text_changes_or_it_is_gone(store: Store) -> None:
+    one = "CREATE OR REPLACE VIEW a_v1 AS SELECT 1 AS x -- a comment at the end"
+    assert apply_views(store, a_v1=one) == ["a_v1"]
+    assert apply_views(store, a_v1=one) == []
+    assert apply_views(store, a_v1=one.replace("SELECT 1", "SELECT 2")) == ["a_v1"]
+    assert store.query("SELECT x FROM a_v1").rows == [(2,)]
+    store.command("DROP VIEW a_v1")
+    assert apply_views(store, a_v1=one) == ["a_v1"]
+
+
+def test_a_migration_makes_the_views_anew_for_they_keep_column_types(store: Store, tmp_path: Path) -> None:
+    view = {"one_v1": "CREATE OR REPLACE VIEW one_v1 AS SELECT * FROM one"}
+    widen = "ALTER TABLE one MODIFY COLUMN b UInt32; ALTER TABLE one ADD COLUMN IF NOT EXISTS c UInt8"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "shipped_views", lambda: view)
+        first = "CREATE TABLE IF NOT EXISTS one (a UInt8, b UInt8) ENGINE = MergeTree ORDER BY a"
+        migrate.apply(store, shipped=migrations(tmp_path, m0001_create_one=first))
+        migrate.apply(store, shipped=migrations(tmp_path, m0002_widen_one=widen))
+    assert [row[:2] for row in store.query("DESCRIBE TABLE one_v1")] == [
+        ("a", "UInt8"),
+        ("b", "UInt32"),
+        ("c", "UInt8"),
+    ]
+
+
+def test_a_view_file_with_two_statements_is_refused(store: Store) -> None:
+    with pytest.raises(FatalError, match=r"^view a_v1: sql/views/a_v1.sql must hold one statement"):
+        apply_views(store, a_v1="SELECT 1; SELECT 2")
 
 
 def test_every_view_states_its_grain_deduplication_and_time_zone() -> None:
