@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.demo.workload import WorkloadItem, workload
+from ingest.llama_cpp import TEMPLATE_KEYS
 from ingest.replay_body import is_chat, is_constrained
 
 VOCABULARY = 49_152
@@ -62,10 +63,10 @@ def post(url: str, body: dict[str, Any]) -> bytes:
     return data
 
 
-def reported(url: str, context: Sequence[int]) -> Floats | None:
+def reported(url: str, context: Sequence[int]) -> Floats:
     """Return log-probabilities (VOCABULARY,) in nats as the server reports them.
 
-    None where the model would end: the server lists nothing then. Raises ValueError if a token lacks.
+    Raises ValueError if a token lacks.
     """
     body = {
         "prompt": list(context),
@@ -76,11 +77,10 @@ def reported(url: str, context: Sequence[int]) -> Floats | None:
         "response_fields": ["completion_probabilities"],
     }
     answer = msgspec.json.decode(post(f"{url}/completion", body), type=_Completion)
-    if not answer.completion_probabilities:
-        return None
     logprob = np.full(VOCABULARY, np.nan)
-    for entry in answer.completion_probabilities[0].top_logprobs:
-        logprob[entry.id] = entry.logprob
+    for position in answer.completion_probabilities:
+        for entry in position.top_logprobs:
+            logprob[entry.id] = entry.logprob
     if np.isnan(logprob).any() or logprob.min() < -1e30:
         raise ValueError("a token of the vocabulary has no log-probability")
     return logprob
@@ -103,14 +103,17 @@ def unconstrained(count: int) -> list[WorkloadItem]:
     return [item for item in workload() if not is_constrained(item.request)][:count]
 
 
+def prompt_ids(url: str, item: WorkloadItem) -> list[int]:
+    """Return the ids of the prompt that the server makes of a request."""
+    if not is_chat(item.endpoint):
+        return tokenized(url, item.request["prompt"])
+    shape = {key: item.request[key] for key in TEMPLATE_KEYS if key in item.request}
+    return tokenized(url, msgspec.json.decode(post(f"{url}/apply-template", shape), type=_Prompt).prompt)
+
+
 def answers(url: str, items: Sequence[WorkloadItem], max_tokens: int) -> Iterator[Answer]:
     """Yield the greedy answers of one server to requests, as token ids."""
     for item in items:
-        if is_chat(item.endpoint):
-            shape = {key: item.request[key] for key in ("messages", "tools") if key in item.request}
-            text = msgspec.json.decode(post(f"{url}/apply-template", shape), type=_Prompt).prompt
-        else:
-            text = item.request["prompt"]
-        prompt = tokenized(url, text)
+        prompt = prompt_ids(url, item)
         body = {"prompt": prompt, "n_predict": max_tokens, "temperature": 0, "return_tokens": True}
         yield Answer(prompt, msgspec.json.decode(post(f"{url}/completion", body), type=_Completion).tokens)

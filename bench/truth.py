@@ -27,13 +27,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 import scipy.stats
+from gguf import GGMLQuantizationType as Precision
 from numpy.typing import NDArray
 from rich.progress import track
 from scipy.spatial.distance import jensenshannon
 
 from bench.full_vocabulary import VOCABULARY, Floats, answers, normalised, reported, unconstrained
 from compare.demo.llama_server import LlamaServer
-from compare.demo.models import Precision, prepare_model
+from compare.demo.models import prepare_model
 from compare.metrics.distribution import Positions, normalise
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.metrics.js import js_bounds
@@ -218,7 +219,7 @@ def examine(
     sampled = int(random.choice(len(p), p=p / p.sum()))
     for k, tally in tallies.items():
         sides = cut(log_p, k), cut(log_q, k)
-        both = np.intersect1d(sides[0].id[:, 0], sides[1].id[:, 0])
+        both = np.intersect1d(sides[0].id[:, 0], sides[1].id[:, 0]).astype(np.int64)
         tally.add(bounds(*sides), truth, lumped(p, q, both))
         tally.check_reported(bounds(cut(reference, k), cut(candidate, k)), truth)
         if place % 4 == 0:
@@ -232,8 +233,9 @@ def examine(
 
 
 def contexts(url: str, count: int) -> Iterator[list[int]]:
-    """Yield about `count` contexts spread over the reference's own answers."""
-    for prompt, answer in answers(url, unconstrained(-(-count // PER_ANSWER)), ANSWER_TOKENS):
+    """Yield `count` contexts or some more, spread over the reference's own answers."""
+    for prompt, answer in answers(url, unconstrained(-(-count // PER_ANSWER) + 4), ANSWER_TOKENS):
+        # A short answer has fewer places.
         for place in sorted({int(at) for at in np.linspace(0, len(answer), PER_ANSWER, endpoint=False)}):
             yield prompt + answer[:place]
 
@@ -279,14 +281,10 @@ def run(positions: int) -> dict[Precision, dict[int, Tally]]:
             stack.enter_context(LlamaServer(prepare_model(precision), alias=precision.name)).url
             for precision in (Precision.Q8_0, *CANDIDATES)
         ]
-        # Some more than wanted, since where a model would end there is no list.
-        asked = contexts(urls[0], positions + positions // 10 + PER_ANSWER)
-        read = (pool.map(reported, urls, [context] * len(urls)) for context in asked)
-        whole = (sides for sides in map(list, read) if all(side is not None for side in sides))
-        found = enumerate(islice(whole, positions))
-        for place, (reference, *candidates) in track(found, "positions", total=positions):
+        chosen = enumerate(islice(contexts(urls[0], positions), positions))
+        for place, context in track(chosen, "positions", total=positions):
+            reference, *candidates = pool.map(reported, urls, [context] * len(urls))
             for own, candidate in zip(tallies.values(), candidates, strict=True):
-                assert reference is not None and candidate is not None
                 examine(own, reference, candidate, place, random)
     return tallies
 

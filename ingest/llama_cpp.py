@@ -84,21 +84,30 @@ class LlamaCpp:
     async def forced_tokens(
         self, prompt: ForcedPrompt, forced: Sequence[int], wanted: Sequence[int], *, top: int
     ) -> list[Token] | None:
-        """Return the distributions at the wanted places, some places a call."""
+        """Return the distributions at the wanted places, some places a call.
+
+        The prompt is read anew and in one piece, as it is for an answer without a prompt cache. Taken from
+        the cache of an earlier answer but for its last token, it gives other last bits: the same weights
+        then showed a KL of 0.0017 nats against themselves, now 0 (seen).
+        """
         props = await self.props()
         if props is None:
             return None
+        # One slot for all, the last: the server fills the first ones first.
+        slot = props.slots - 1
+        seen = await self.next_tokens([prompt.ids], top=top, slot=slot, use_cache=False)
         tokens: list[Token] = []
+        if wanted and wanted[0] == 0 and seen is not None:
+            tokens, wanted = seen, wanted[1:]
         for start in range(0, len(wanted), POSITIONS_PER_CALL):
+            if seen is None:
+                break
             contexts = [
                 [*prompt.ids, *forced[:place]] for place in wanted[start : start + POSITIONS_PER_CALL]
             ]
-            # One slot for all, the last: the server fills the first ones first.
-            seen = await self.next_tokens(contexts, top=top, slot=props.slots - 1)
-            if seen is None:
-                return None
-            tokens.extend(seen)
-        return tokens
+            seen = await self.next_tokens(contexts, top=top, slot=slot)
+            tokens.extend(seen or ())
+        return None if seen is None else tokens
 
     async def apply_template(self, body: dict[str, Any]) -> str | None:
         """Return the prompt text that the chat route makes of a chat body."""
@@ -122,7 +131,9 @@ class LlamaCpp:
         text = value.get("content") if status == 200 and isinstance(value, dict) else None
         return text if isinstance(text, str) else None
 
-    async def next_tokens(self, contexts: list[list[int]], *, top: int, slot: int) -> list[Token] | None:
+    async def next_tokens(
+        self, contexts: list[list[int]], *, top: int, slot: int, use_cache: bool = True
+    ) -> list[Token] | None:
         """Return for each context the most likely next token and the `top` most likely ones.
 
         The logprobs are those before any sampling, mask or bias. All contexts go in one call to one slot:
@@ -133,7 +144,7 @@ class LlamaCpp:
             "n_predict": 1,
             "n_probs": top,
             "temperature": 0,
-            "cache_prompt": True,
+            "cache_prompt": use_cache,
             "id_slot": slot,
             "response_fields": ["completion_probabilities"],
         }
