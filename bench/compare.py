@@ -140,9 +140,8 @@ def show(name: str, pairs_a_second: float, target: float | None = None) -> None:
     print(f"{name:<44}{pairs_a_second:10.1f}{1000.0 / pairs_a_second:10.3f} ms{ratio}", flush=True)
 
 
-def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 32
+def wires_of(count: int) -> list[tuple[tuple[bytes, bytes], Body]]:
+    """Return both sides' answers and the request of each pair, prose and JSON in turn."""
     kinds = ["prose", "structured"]
     makers: dict[str, Callable[[int, int], list[str]]] = {"prose": prose, "structured": json_records}
     wires = [
@@ -150,10 +149,16 @@ def main() -> None:
         for seed in range(count)
     ]
     # Constrained decoding would leave the lists out; the JSON here is free.
-    wires = [
+    return [
         (wire, {key: value for key, value in body.items() if key != "response_format"})
         for wire, body in wires
     ]
+
+
+def main() -> None:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 32
+    wires = wires_of(count)
     pairs = [read(*wire) for wire in wires]
     batch = [sides_of(pair) for pair in pairs]
     expected = [sides_of(pair_with_json(pair)) for pair in pairs]
