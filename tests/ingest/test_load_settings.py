@@ -11,7 +11,7 @@ import pytest
 from ingest import settings as settings_module
 from ingest.errors import SettingsError
 from ingest.load_settings import example_toml, load_settings, settings_hash
-from ingest.settings import KafkaSettings, Settings, StoreSettings
+from ingest.settings import KafkaSettings, Settings, StoreSettings, TtlDays
 from ingest.settings_convert import allowed, field_types
 
 MINIMAL = """
@@ -57,6 +57,8 @@ def test_environment_sets_every_kind_of_value(tmp_path: Path) -> None:
         GNOMON_KAFKA_PASSWORD="hush",
         GNOMON_STORE_URL="http://clickhouse:8123",
         GNOMON_STORE_VERIFY_TLS="false",
+        GNOMON_STORE_CLUSTER="main",
+        GNOMON_STORE_TTL_DAYS_PAIRS="90",
         GNOMON_EXPERIMENT_NOISE_FRACTION="0.25",
         GNOMON_EXPERIMENT_SEED="11",
         GNOMON_ENDPOINT_AWQ_4_BIT_API_KEY="sk-1",
@@ -71,6 +73,8 @@ def test_environment_sets_every_kind_of_value(tmp_path: Path) -> None:
     assert settings.kafka.username is None
     assert settings.store.url == "http://clickhouse:8123"
     assert settings.store.verify_tls is False
+    assert settings.store.cluster == "main"
+    assert settings.store.ttl_days == TtlDays(pairs=90)
     assert settings.experiment.noise_fraction == 0.25
     assert settings.experiment.seed == 11
     assert settings.endpoints["awq-4.bit"].api_key == "sk-1"
@@ -78,6 +82,23 @@ def test_environment_sets_every_kind_of_value(tmp_path: Path) -> None:
     assert settings.endpoints["fp16"].supports_forced is True
     assert settings.alerts.webhook_secret == "whsec"
     assert settings.alerts.tolerated_regression_rate == 0.02
+
+
+def test_days_to_keep_a_table_are_checked_like_any_value(tmp_path: Path) -> None:
+    text = MINIMAL + "[store.ttl_days]\n"
+    assert load(tmp_path, text + "pairs = 0\ntokens = 3\n").store.ttl_days == TtlDays(pairs=0, tokens=3)
+    message = refusal(tmp_path, text + "pairs = -1\n")
+    assert message == "gnomon.toml: store.ttl_days.pairs is -1; it must be a whole number, at least 0"
+    assert "store.ttl_days.pair is not a known key; did you mean pairs?" in refusal(
+        tmp_path, text + "pair = 1\n"
+    )
+    message = refusal(tmp_path, GNOMON_STORE_TTL_DAYS_PAIRS="soon")
+    assert message.startswith("GNOMON_STORE_TTL_DAYS_PAIRS: store.ttl_days.pairs is 'soon'; it must be")
+
+
+def test_an_embedded_engine_has_no_cluster(tmp_path: Path) -> None:
+    message = refusal(tmp_path, MINIMAL + '[store]\ncluster = "main"\n')
+    assert message == "gnomon.toml: store.cluster is set, and the embedded engine has no clusters"
 
 
 def test_environment_wins_over_the_file(tmp_path: Path) -> None:
