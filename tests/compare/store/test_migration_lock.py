@@ -147,10 +147,10 @@ def test_after_a_killed_holder_the_next_one_takes_over_and_finishes(
 
 
 def test_a_holder_at_a_long_statement_keeps_the_lock(store: Store) -> None:
-    with MigrationLock(store, lease_seconds=0.6) as lock:
+    with MigrationLock(store, lease_seconds=2.4) as lock:
         first = leases_of(store)[0][1]
-        # The holder's own connection is busy for twice the lease.
-        store.query("SELECT sleep(1.2)")
+        # The holder's own connection is busy for longer than the lease.
+        store.query("SELECT sleep(3)")
         lock.check()
         leases, now = leases_of(store)
         assert leases[1].until > now > first.until
@@ -214,11 +214,11 @@ def test_one_that_slept_through_several_generations_gets_nothing(store: Store) -
 
 
 def test_a_holder_whose_lease_ran_out_is_told_and_leaves_the_next_one_alone(store: Store) -> None:
-    with MigrationLock(store, lease_seconds=0.9) as lock:
+    with MigrationLock(store, lease_seconds=6) as lock:
         expire(store, 1)
         with MigrationLock(store, lease_seconds=30):
-            lock._renewer.join(timeout=10)
-            with pytest.raises(RetryError, match=r"the migration lock of database l_\w+ ran out after 0.9 s"):
+            lock._renewer.join(timeout=30)
+            with pytest.raises(RetryError, match=r"the migration lock of database l_\w+ ran out after 6 s"):
                 lock.check()
             assert states(store) == [(2, False)]
     assert states(store) == [(2, True)]
