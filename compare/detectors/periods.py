@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MAX_HITS = 6
+_AT_ONCE = 64
 _FIRST_SYMBOL = 0x10000  # above the surrogates: every symbol is a valid code point of its own
 
 
@@ -71,27 +72,25 @@ class Shape(NamedTuple):
 
 def find_runs(symbols: str, shape: Shape) -> list[Run]:
     """Return the accepted stretches in order of their end. They may overlap."""
-    runs: list[Run] = []
-    anchor, gram, reach, find = 0, shape.grams[0], shape.max_period + shape.grams[0], symbols.find
-    fine_from, last = len(symbols) - shape.tail, len(symbols) - gram
-    marks = _marks(symbols, gram)
-    mark_at = marks.item
+    marks = _marks(symbols, shape.grams[0])
     ordered = np.sort(marks)
     repeated = frozenset(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
     if not repeated:
         return []
+    runs: list[Run] = []
+    anchor, fine_from, last = 0, len(symbols) - shape.tail, len(symbols) - shape.grams[0]
     while anchor < last:
-        stride = shape.stride if anchor >= fine_from else shape.coarse_stride
-        if mark_at(anchor) not in repeated:
-            anchor += stride  # most anchors of sane text: what starts at them comes once
-            continue
-        hit = find(symbols[anchor : anchor + gram], anchor + 1, anchor + reach)
-        run = None if hit == -1 else _run_at(symbols, anchor, shape, stride)
-        if run is None:
-            anchor += stride
+        is_fine = anchor >= fine_from
+        stride, end = (shape.stride, last) if is_fine else (shape.coarse_stride, min(fine_from, last))
+        ahead = marks[anchor : min(end, anchor + _AT_ONCE * stride) : stride].tolist()
+        # Most anchors of sane text are passed here: what starts at them comes once.
+        for place in [anchor + n * stride for n, mark in enumerate(ahead) if mark in repeated]:
+            if (run := _run_at(symbols, place, shape, stride)) is not None:
+                runs.append(run)
+                anchor = max(run.end, place + stride)
+                break
         else:
-            runs.append(run)
-            anchor = max(run.end, anchor + stride)
+            anchor += len(ahead) * stride
     return runs
 
 

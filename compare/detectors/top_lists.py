@@ -32,13 +32,16 @@ class TopLists:
     @cached_property
     def start(self) -> Ints:
         """(n,) where its entries begin; they reach up to the next start, as empty lists have none."""
-        starts: Ints = self.columns.start[self.position]
+        are_all = self.position.size == self.columns.start.size - 1
+        starts: Ints = self.columns.start[:-1] if are_all else self.columns.start[self.position]
         return starts
 
     @cached_property
     def size(self) -> Ints:
         """(n,) the length of its list."""
-        sizes: Ints = self.columns.start[self.position + 1] - self.start
+        are_all = self.position.size == self.columns.start.size - 1
+        ends: Ints = self.columns.start[1:] if are_all else self.columns.start[self.position + 1]
+        sizes: Ints = ends - self.start
         return sizes
 
     @cached_property
