@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +12,17 @@ from compare.cli.locate import locate_store, store_options
 
 
 @click.command()
-@click.argument("statement")
+@click.argument("statement", required=False)
 @store_options
+@click.option("--list", "lists_recipes", is_flag=True, help="Name the recipes: question and parameters.")
+@click.option("--show", "shows_recipe", is_flag=True, help="Print the recipe's SQL, do not run it.")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter's value, bound by the store; again for each.",
+)
 @click.option(
     "--format",
     "output_format",
@@ -36,24 +46,47 @@ from compare.cli.locate import locate_store, store_options
     help="Stop the statement after this many seconds. [default: the store's own limit]",
 )
 def sql(
-    statement: str,
+    statement: str | None,
     folder: Path | None,
     config_file: Path | None,
+    lists_recipes: bool,
+    shows_recipe: bool,
+    assignments: tuple[str, ...],
     output_format: Literal["table", "csv", "json"],
     shown_rows: int,
     seconds: float | None,
 ) -> None:
-    """Run one SQL statement, read-only.
+    """Run one SQL statement or recipe, read-only.
 
-    Prints the rows of STATEMENT as they arrive; Ctrl-C cancels it.
+    Prints the rows of STATEMENT as they arrive; Ctrl-C cancels it. @NAME runs the recipe of that name
+    (--list names them, docs/recipes.md explains them); --set gives the value of a parameter, which stands
+    in the SQL as {name:Type}.
     Works while a run or a demo owns the embedded folder: it then asks that process.
     """
     from compare.cli.output import write_all
+    from compare.recipes import check_bound, find_recipe, read_assignments, recipe_list, shipped_recipes
     from compare.store.print_rows import printed
     from compare.store.row_stream import stream_rows
 
+    if lists_recipes:
+        click.echo(recipe_list(shipped_recipes().values()))
+        return
+    if statement is None:
+        raise click.UsageError("give a statement, or @NAME of a recipe; --list names the recipes")
+    parameters: Mapping[str, str | None] = read_assignments(assignments)
+    if statement.startswith("@"):
+        recipe = find_recipe(statement[1:])
+        parameters = recipe.bind(read_assignments(assignments))
+        if shows_recipe:
+            click.echo(recipe.text, nl=False)
+            return
+        statement = recipe.statement
+    elif shows_recipe:
+        raise click.UsageError("--show prints a recipe: give its @NAME")
+    else:
+        check_bound(statement, parameters)
     settings = locate_store(folder, config_file)
-    with stream_rows(settings, statement, seconds=seconds) as rows:
+    with stream_rows(settings, statement, parameters, seconds=seconds) as rows:
         write_all(printed(rows.column_names, rows, output_format, shown_rows=shown_rows))
 
 
