@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from compare.outcomes import Batch, ComparedPair, DeliveredRange, OtherOutcome
+from compare.redact_rows import TABLES, RowRedactor
 from compare.result import Scores, Side
 from compare.row_values import float32, float64, maybe_text, microseconds, text, texts, uint32
 from compare.severity import severity
@@ -92,42 +94,65 @@ class TableRows(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-def rows_of(batch: Batch, stored_at: datetime | None = None) -> dict[str, TableRows]:
+def rows_of(
+    batch: Batch, stored_at: datetime | None = None, redactor: RowRedactor | None = None
+) -> dict[str, TableRows]:
     """Every row that the batch makes, by table; tables without rows are left out.
 
-    `stored_at` (now, if not given) dates the delivered ranges. No text and no number of a record
-    can make this raise; a score that has no column does (FatalError), for that is a defect.
+    Each row goes through `redactor`, if there is one. `stored_at` (now, if not given) dates the
+    delivered ranges. No text and no number of a record can make this raise; a score that has no column
+    does (FatalError), for that is a defect.
     """
     now = stored_at or datetime.now(UTC)
     tables: dict[str, list[Row]] = {}
     seen: set[tuple[Any, ...]] = set()
 
-    def put(table: str, row: Row | None, *, once: tuple[Any, ...] = ()) -> None:
+    def put(table: str, row: Row, *, once: tuple[Any, ...] = ()) -> None:
         # What several candidates share is written once.
-        if row is not None and (not once or (table, *once) not in seen):
+        if not once or (table, *once) not in seen:
             seen.add((table, *once))
             tables.setdefault(table, []).append(row)
 
     for compared in batch.pairs:
-        where = compared.pair.mirrored.position
-        put("requests", request_row(compared.pair.mirrored), once=(where,))
-        for role, name, sent_body, observation in observations_of(compared):
-            row = observation_row(compared, role, name, sent_body, observation)
-            put("observations", row, once=(where, role, name))
-            put("tokens", token_row(compared, role, name, observation), once=(where, role, name))
-        put("positions", positions_row(compared))
-        put("findings", findings_row(compared))
-        put("noise_pairs", noise_row(compared, "reference", compared.comparison.noise))
-        put("noise_pairs", noise_row(compared, "candidate", compared.comparison.candidate_noise))
-        put("forced_pairs", forced_row(compared))
-        put("pairs", pair_row(compared))
+        made = list(_pair_rows(compared))
+        rows = [(table, row) for table, row, _ in made]
+        done = redactor.of_pair(compared, rows) if redactor else _as_they_are(rows)
+        for (table, _, once), row in zip(made, done, strict=True):
+            put(table, row, once=once)
     for outcome in batch.others:
-        put("outcomes", outcome_row(batch.experiment, outcome))
+        rows = [("outcomes", outcome_row(batch.experiment, outcome))]
         if outcome.kind == "dead_letter":
-            put("dead_letters", dead_letter_row(batch.experiment, outcome))
+            rows.append(("dead_letters", dead_letter_row(batch.experiment, outcome)))
+        done = redactor.of_outcome(outcome, rows) if redactor else _as_they_are(rows)
+        for (table, _), row in zip(rows, done, strict=True):
+            put(table, row)
     for delivered in batch.ranges:
         put("delivered_ranges", range_row(batch.experiment, delivered, now))
     return {name: _as_table(rows) for name, rows in tables.items()}
+
+
+def _pair_rows(compared: ComparedPair) -> Iterator[tuple[str, Row, tuple[Any, ...]]]:
+    """Table, row, and what names the row where several candidates share it."""
+    where = compared.pair.mirrored.position
+    yield "requests", request_row(compared.pair.mirrored), (where,)
+    for role, name, sent_body, observation in observations_of(compared):
+        once = (where, role, name)
+        yield "observations", observation_row(compared, role, name, sent_body, observation), once
+        if (tokens := token_row(compared, role, name, observation)) is not None:
+            yield "tokens", tokens, once
+    side_rows = (
+        ("positions", positions_row(compared)),
+        ("findings", findings_row(compared)),
+        ("noise_pairs", noise_row(compared, "reference", compared.comparison.noise)),
+        ("noise_pairs", noise_row(compared, "candidate", compared.comparison.candidate_noise)),
+        ("forced_pairs", forced_row(compared)),
+    )
+    yield from ((table, row, ()) for table, row in side_rows if row is not None)
+    yield "pairs", pair_row(compared), ()
+
+
+def _as_they_are(rows: Sequence[tuple[str, Row]]) -> list[Row]:
+    return [row | {"is_redacted": False} if table in TABLES else row for table, row in rows]
 
 
 def pair_row(compared: ComparedPair) -> Row:

@@ -23,6 +23,7 @@ from compare.ledger import Ledger
 from compare.metrics.embedding import TextEncoder
 from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
+from compare.redacted_logs import redacted_logs
 from compare.register import register_experiment
 from compare.store import migrate
 from compare.store.client import Role, Store, open_store
@@ -30,6 +31,7 @@ from compare.writer import Writer
 from ingest.dead_letters import DeadLetterTopic
 from ingest.errors import FatalError, RetryError
 from ingest.kafka_source import KafkaSource
+from ingest.redact import Redactor, redactor_of
 from ingest.replay import Replayer
 from ingest.settings import Settings, StoreSettings
 
@@ -73,7 +75,9 @@ def run_service(
     """
     # kafka-python reports every failed attempt at level ERROR; the source says it once a minute.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    redactor = redactor_of(settings.redaction)
     with ExitStack() as stack:
+        stack.enter_context(redacted_logs(redactor))
         if store is None:
             store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
@@ -85,7 +89,9 @@ def run_service(
         alerts.start()
         stack.callback(alerts.stop)
         began = time.monotonic()
-        counters = asyncio.run(_serve(settings, store, compare, stop_when, on_progress, startup_timeout_s))
+        counters = asyncio.run(
+            _serve(settings, store, compare, redactor, stop_when, on_progress, startup_timeout_s)
+        )
         seconds = time.monotonic() - began
         if stop_when is not None:
             alerts.stop()
@@ -105,6 +111,7 @@ async def _serve(
     settings: Settings,
     store: Store,
     compare: Compare,
+    redactor: Redactor | None,
     stop_when: Callable[[Counters], bool] | None,
     on_progress: Callable[[Counters], None] | None,
     startup_timeout_s: float,
@@ -118,8 +125,8 @@ async def _serve(
         intake=Intake(settings.experiment),
         replayer=Replayer(settings.experiment, settings.endpoints),
         compare=compare,
-        writer=Writer(store, stop_writing, group=settings.kafka.group),
-        dead_letters=DeadLetterTopic(settings.kafka),
+        writer=Writer(store, stop_writing, group=settings.kafka.group, redactor=redactor),
+        dead_letters=DeadLetterTopic(settings.kafka, redactor),
         delivery=settings.delivery,
         stop_writing=stop_writing,
         on_progress=on_progress,

@@ -13,8 +13,10 @@ from typing import Any, Protocol
 import msgspec
 
 from compare.outcomes import Batch
+from compare.redact_rows import RowRedactor
 from compare.rows import TableRows, rows_of
 from ingest.errors import DeadLetterError, FatalError, RetryError
+from ingest.redact import Redactor
 
 # A pair's row is the sign that all else about it is stored, and a range's that all its pairs are.
 WRITE_ORDER = (
@@ -78,12 +80,17 @@ class Writer:
         stop: threading.Event,
         *,
         group: str = "gnomon",
+        redactor: Redactor | None = None,
         first_wait_s: float = 0.2,
         longest_wait_s: float = 30.0,
     ) -> None:
-        """`group` is the consumer group: it begins every query id, so that inserts can be found."""
+        """`group` is the consumer group: it begins every query id, so that inserts can be found.
+
+        Rows go through `redactor` before they are sent.
+        """
         self._store = store
         self._stop = stop
+        self._redactor = RowRedactor(redactor) if redactor else None
         self._group = group
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
@@ -97,7 +104,7 @@ class Writer:
         refuses for good, or refuses a dead letter: nothing may be committed then.
         """
         self._retries = 0
-        tables = rows_of(batch)
+        tables = rows_of(batch, redactor=self._redactor)
         refused: list[RefusedRow] = []
         for table in WRITE_ORDER:
             if table in tables:
@@ -143,6 +150,7 @@ class Writer:
             "request_id": row.get("request_id", ""),
             "mirrored_at": row.get("mirrored_at", now),
             "ingested_at": row.get("ingested_at", now),
+            "is_redacted": row.get("is_redacted", False),
             "version": row["version"],
         }
         # Of several candidates each may lose its row.

@@ -13,6 +13,7 @@ from ingest.kafka_client import Clients
 from ingest.kafka_errors import judge
 from ingest.kafka_options import common_options, require_reachable
 from ingest.records import RawRecord
+from ingest.redact import Redactor
 from ingest.settings import KafkaSettings
 
 _HEADERS_BYTES = 1024 * 1024
@@ -27,11 +28,13 @@ class DeadLetterTopic:
     """A producer to `kafka.dead_letter_topic`, connected when the first letter is sent.
 
     Not thread-safe: one thread sends and closes. Headers of a letter are the record's own, then
-    `gnomon.topic`, `.topic_id`, `.partition`, `.offset`, `.timestamp_ms`, `.reason`, `.message`.
+    `gnomon.topic`, `.topic_id`, `.partition`, `.offset`, `.timestamp_ms`, `.reason`, `.message`; and
+    `.is_redacted` where `redactor` took something out, so that these are not the original bytes.
     """
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, redactor: Redactor | None = None) -> None:
         self._settings = settings
+        self._redactor = redactor
         self._producer: Any = None
 
     def send(self, raw: RawRecord, reason: str, message: str) -> None:
@@ -40,7 +43,12 @@ class DeadLetterTopic:
         Raises RetryError if it has not: the caller must try again and commit nothing past the
         record. Also then if the topic's `max.message.bytes` is too small, which a person must raise.
         """
+        is_redacted = False
+        if self._redactor is not None:
+            raw, message, is_redacted = self._redactor.letter(raw, message)
         headers = [*raw.headers, *_own_headers(raw, reason, message)]
+        if is_redacted:
+            headers.append(("gnomon.is_redacted", b"true"))
         try:
             if self._producer is None:
                 self._producer = self._connect()

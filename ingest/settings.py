@@ -247,6 +247,37 @@ class AlertSettings(Struct, frozen=True, forbid_unknown_fields=True):
     webhook_secret: str | None = None
 
 
+RedactionAction = Literal["drop", "hash", "mask"]
+
+
+class RedactionRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is taken out before anything is stored: exactly one of `path`, `pattern` and `field`.
+
+    `drop` leaves nothing, `mask` leaves `[redacted]`, `hash` leaves `hmac:` and a keyed hash, so that equal
+    values stay equal.
+    """
+
+    action: RedactionAction
+    path: str | None = None
+    """A JSON path, from `$.request`, `$.response`, `$.answer`, `$.tags`, `$.headers`, `$.tenant`, ..."""
+    pattern: str | None = None
+    """A regular expression in RE2's syntax; with a group named `secret` only that is taken out."""
+    field: str | None = None
+    """A field's name, in any case, wherever JSON stands."""
+
+
+class RedactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules of redaction. `key` comes from GNOMON_REDACTION_KEY only.
+
+    `dead_letters`: with rules, a dead letter keeps its bytes as far as the rules can be relied on
+    (`redact`), or never more than a keyed digest and its size (`digest`).
+    """
+
+    rules: list[RedactionRule] = []
+    key: str | None = None
+    dead_letters: Literal["redact", "digest"] = "redact"
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that `gnomon run` needs."""
 
@@ -259,3 +290,4 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     delivery: DeliverySettings = DeliverySettings()
     alerts: AlertSettings = AlertSettings()
     routes: dict[str, RouteSettings] = {}
+    redaction: RedactionSettings = RedactionSettings()

@@ -11,6 +11,7 @@ import msgspec
 
 from ingest.errors import FatalError
 from ingest.kafka_options import split_address
+from ingest.redact import check_rules
 from ingest.settings import EndpointSettings, KafkaSettings, Settings, endpoint_names
 from ingest.settings_convert import InvalidValueError, nearest, shown
 
@@ -25,6 +26,8 @@ def check_together(settings: Settings) -> None:
     _check_url(settings.store.url, ("store", "url"))
     if settings.store.cluster and settings.store.url.startswith("chdb:"):
         raise InvalidValueError(("store", "cluster"), "is set, and the embedded engine has no clusters")
+    if problem := check_rules(settings.redaction):
+        raise InvalidValueError(("redaction", "rules"), f"are refused: {problem}")
     for name, endpoint in settings.endpoints.items():
         _check_url(endpoint.url, ("endpoints", name, "url"))
         for header, value in endpoint.headers.items():

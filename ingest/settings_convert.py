@@ -17,7 +17,7 @@ import msgspec
 from ingest.errors import SettingsError
 from ingest.settings import Settings
 
-SECRETS = frozenset({"password", "api_key", "webhook_secret"})
+SECRETS = frozenset({"password", "api_key", "webhook_secret", "key"})
 """Field names that come from the environment only and are never shown."""
 
 _LONGEST_VALUE = 80
@@ -106,7 +106,15 @@ def _value(value: Any, kind: Any, path: Path) -> Any:
                 words = allowed(key_kind)
                 raise InvalidValueError((*path, key), f"is no valid key; it must be {words}") from None
         return {key: _value(item, value_kind, (*path, key)) for key, item in value.items()}
+    if is_list_of_tables(kind) and isinstance(value, list):
+        (item_kind,) = get_args(kind)
+        return [_value(item, item_kind, (*path, str(number))) for number, item in enumerate(value, 1)]
     return _leaf(value, kind, path)
+
+
+def is_list_of_tables(kind: Any) -> bool:
+    """Whether a field holds `[[...]]` tables."""
+    return get_origin(kind) is list and _is_table(get_args(kind)[0])
 
 
 def _leaf(value: Any, kind: Any, path: Path) -> Any:

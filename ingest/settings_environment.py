@@ -18,7 +18,7 @@ import msgspec
 
 from ingest.errors import SettingsError
 from ingest.settings import EndpointSettings, Settings
-from ingest.settings_convert import SECRETS, Path, dotted, field_types, nearest
+from ingest.settings_convert import SECRETS, Path, dotted, field_types, is_list_of_tables, nearest
 
 PREFIX = "GNOMON_"
 _LARGEST_SECRET = 64 * 1024
@@ -84,7 +84,7 @@ def _variables(endpoints: list[str]) -> dict[str, tuple[Path, Any]]:
                 if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
                     for inner, inner_kind in field_types(kind).items():
                         add((section, key, inner), inner_kind)
-                elif get_origin(kind) is not dict:
+                elif get_origin(kind) is not dict and not is_list_of_tables(kind):
                     add((section, key), kind)
     for name in endpoints:
         for key, kind in field_types(EndpointSettings).items():

@@ -17,5 +17,6 @@ SELECT
     value,
     headers,
     mirrored_at,
-    ingested_at
+    ingested_at,
+    is_redacted
 FROM dead_letters FINAL

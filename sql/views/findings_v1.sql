@@ -23,7 +23,8 @@ SELECT
     start AS span_start,
     end AS span_end,
     measured,
-    threshold
+    threshold,
+    is_redacted
 FROM findings FINAL
 ARRAY JOIN
     arrayEnumerate(finding.code) AS number,

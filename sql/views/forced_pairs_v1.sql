@@ -38,5 +38,6 @@ SELECT
     js_lower_nats,
     js_upper_nats,
     probability_change,
-    role
+    role,
+    is_redacted
 FROM forced_pairs FINAL

@@ -72,5 +72,6 @@ SELECT
     reference_tokens_per_s,
     candidate_tokens_per_s,
     latency_ratio,
-    unscored
+    unscored,
+    is_redacted
 FROM noise_pairs FINAL

@@ -29,5 +29,6 @@ SELECT
     failure_message,
     reported_model,
     notes,
-    has_done
+    has_done,
+    is_redacted
 FROM observations FINAL

@@ -13,5 +13,6 @@ SELECT
     detail,
     request_id,
     mirrored_at,
-    ingested_at
+    ingested_at,
+    is_redacted
 FROM outcomes FINAL

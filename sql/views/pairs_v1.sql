@@ -113,5 +113,6 @@ SELECT
     reference_finish_reason,
     candidate_finish_reason,
     reference_failure_kind,
-    candidate_failure_kind
+    candidate_failure_kind,
+    is_redacted
 FROM pairs FINAL

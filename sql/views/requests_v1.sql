@@ -28,5 +28,6 @@ SELECT
     body,
     production_status,
     production_latency_ms,
-    production_body
+    production_body,
+    is_redacted
 FROM requests FINAL

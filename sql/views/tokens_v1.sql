@@ -17,5 +17,6 @@ SELECT
     logprob,
     ranked,
     top_token,
-    top_logprob
+    top_logprob,
+    is_redacted
 FROM tokens FINAL

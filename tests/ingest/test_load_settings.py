@@ -384,8 +384,8 @@ def structs(kind: Any) -> set[type[msgspec.Struct]]:
         found.add(kind)
         for inner in field_types(kind).values():
             found |= structs(inner)
-    elif get_origin(kind) is dict:
-        found |= structs(get_args(kind)[1])
+    elif get_origin(kind) in (dict, list):
+        found |= structs(get_args(kind)[-1])
     return found
 
 
