@@ -13,6 +13,7 @@ import asyncio
 import math
 import os
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -36,7 +37,7 @@ from compare.metrics.position_numbers import PairNumbers, pair_numbers
 from compare.result import Comparison
 from compare.verdict import fault_families
 from ingest.errors import DeadLetterError
-from ingest.pair import ResponsePair
+from ingest.pair import Forced, ResponsePair
 from ingest.records import MirroredRequest, SourcePosition
 from ingest.replay import Replayer
 from ingest.settings import EndpointSettings, ExperimentSettings, Settings
@@ -95,6 +96,7 @@ class Row:
 
     name: str
     positions: int
+    answers: int
     kl: float
     interval: tuple[float, float]
     excess: float
@@ -185,11 +187,10 @@ def settings_of(urls: Mapping[str, str]) -> Settings:
 
 
 def numbers_of(pair: ResponsePair) -> PairNumbers:
-    """Return the numbers of the pair's forced positions. Raises ValueError if it has none."""
-    if pair.forced is None or not len(pair.forced.reference):
-        raise ValueError(f"{pair.mirrored.request_id} is not scored: {pair.forced and pair.forced.unscored}")
-    sides = pair.forced.reference.columns, pair.forced.candidate.columns
-    return pair_numbers([Stretch(sides, 0, len(pair.forced.reference), pair.vocabulary_size)])
+    """Return the numbers of the pair's forced positions, none where it could not be forced."""
+    forced = pair.forced or Forced()
+    sides = forced.reference.columns, forced.candidate.columns
+    return pair_numbers([Stretch(sides, 0, len(forced.reference), pair.vocabulary_size)])
 
 
 def interval_of(sums: Floats, counts: Floats) -> tuple[float, float]:
@@ -220,7 +221,7 @@ def read_truth(
     """
     ids = pairs["again"].reference.tokens.columns.id.tolist()
     forced = [pair.forced for pair in pairs.values()]
-    if min(ids) < 0 or any(one is None or len(one.reference) != len(ids) for one in forced):
+    if not ids or min(ids) < 0 or any(one is None or len(one.reference) != len(ids) for one in forced):
         return
     numbers = {name: numbers_of(pair) for name, pair in pairs.items()}
     prompt = prompt_ids(urls[REFERENCE], item)
@@ -246,9 +247,10 @@ def row_of(
     """Reckon one candidate's row from the numbers of its pairs."""
     kl = np.concatenate([one.kl for one in numbers])
     if np.isnan(kl).any():
-        raise ValueError(f"{np.isnan(kl).sum()} of {len(kl)} positions of {name} have no KL")
-    sums = np.array([one.kl.sum() for one in numbers])
-    counts = np.array([float(len(one.kl)) for one in numbers])
+        print(f"{np.isnan(kl).sum()} of {len(kl)} positions of {name} have no KL")
+    sums = np.array([np.nansum(one.kl) for one in numbers])
+    counts = np.array([float(np.count_nonzero(~np.isnan(one.kl))) for one in numbers])
+    kl = kl[~np.isnan(kl)]
     faulty = [
         tuple(bool(fault_families(one.findings, side)) for side in ("reference", "candidate"))
         for one in comparisons
@@ -256,6 +258,7 @@ def row_of(
     return Row(
         name=name,
         positions=len(kl),
+        answers=len(numbers),
         kl=float(kl.mean()),
         interval=interval_of(sums, counts),
         excess=float(kl.mean()) - floor,
@@ -263,7 +266,7 @@ def row_of(
         true_kl=float(np.mean(true.kl)),
         true_positions=len(true.kl),
         bound_there=float(np.mean(true.bound)),
-        agreement=float(np.concatenate([one.agreement for one in numbers]).mean()),
+        agreement=float(np.nanmean(np.concatenate([one.agreement for one in numbers]))),
         perplexity=math.exp(float(np.nanmean(np.concatenate([one.log_ratio for one in numbers])))),
         rms=float(np.sqrt(np.nanmean(np.concatenate([one.change for one in numbers]) ** 2))),
         differing=sum(one.scores.values["exact_match"] == 0.0 for one in comparisons) / len(comparisons),
@@ -285,7 +288,13 @@ def run(prompts: int) -> list[Row]:
         pairs, true = asyncio.run(replay(items, urls))
     rows: list[Row] = []
     numbers = {name: [numbers_of(own[name]) for own in pairs] for name in CANDIDATES}
-    floor = float(np.concatenate([one.kl for one in numbers["floor"]]).mean())
+    # Only answers that every candidate was forced on, so that all rows rest on the same positions.
+    kept = [place for place in range(len(pairs)) if all(len(own[place].kl) for own in numbers.values())]
+    lost = [own["again"].forced for place, own in enumerate(pairs) if place not in kept]
+    reasons = Counter(str(one.unscored if one is not None else None) for one in lost)
+    print(f"{len(kept)} of {len(pairs)} answers forced {dict(reasons) or ''}")
+    numbers = {name: [own[place] for place in kept] for name, own in numbers.items()}
+    floor = float(np.nanmean(np.concatenate([one.kl for one in numbers["floor"]])))
     for name in CANDIDATES:
         comparisons = []
         for one in compare_pairs([own[name] for own in pairs], None, settings_of(urls)):
@@ -300,7 +309,8 @@ def table(rows: Sequence[Row], command: str) -> str:
     """Return what stands between the marks."""
     lines = [
         f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.machine()}, no GPU; "
-        f"{rows[0].positions:,} forced positions a candidate, true KL on {rows[0].true_positions} of them.",
+        f"{rows[0].positions:,} forced positions of {rows[0].answers} answers, true KL on "
+        f"{rows[0].true_positions} of them.",
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "| " + " | ".join("---" for _ in COLUMNS) + " |",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.demo.workload import WorkloadItem, workload
-from ingest.llama_cpp import TEMPLATE_KEYS
+from ingest.llama_cpp import TEMPLATE_KEYS, WHOLE_CHARACTER
 from ingest.replay_body import is_chat, is_constrained
 
 VOCABULARY = 49_152
@@ -74,6 +74,7 @@ def reported(url: str, context: Sequence[int]) -> Floats:
         "n_probs": VOCABULARY,
         "temperature": 0,
         "cache_prompt": True,
+        "logit_bias": WHOLE_CHARACTER,
         "response_fields": ["completion_probabilities"],
     }
     answer = msgspec.json.decode(post(f"{url}/completion", body), type=_Completion)

@@ -35,7 +35,7 @@ from scipy.spatial.distance import jensenshannon
 from bench.full_vocabulary import VOCABULARY, Floats, answers, normalised, reported, unconstrained
 from compare.demo.llama_server import LlamaServer
 from compare.demo.models import prepare_model
-from compare.metrics.distribution import Positions, normalise
+from compare.metrics.distribution import ROUNDING_MASS, Positions, normalise
 from compare.metrics.entropy import entropy_lower, entropy_upper
 from compare.metrics.js import js_bounds
 from compare.metrics.kl import kl_lower
@@ -160,7 +160,9 @@ class Tally:
     kl_read: float = 0.0
     kl_lumped: float = 0.0
     over_lumped: float = np.inf
-    """The least of our bound minus the lumped one."""
+    """The least of our bound minus the lumped one, where the candidate's unseen mass is over rounding."""
+    rounding: float = 0.0
+    """The most that the allowance for rounding takes off the lumped one elsewhere (`ROUNDING_MASS`)."""
     entropy: float = 0.0
     entropy_lower: float = 0.0
     entropy_width: float = 0.0
@@ -181,15 +183,18 @@ class Tally:
         for name, by in found.excess(truth).items():
             self.reported_excess[name] = max(self.reported_excess.get(name, 0.0), by)
 
-    def add(self, found: Bounds, truth: Truth, coarse: float) -> None:
-        """Count a plain cut, for which the means are taken."""
+    def add(self, found: Bounds, truth: Truth, coarse: float, unseen: float) -> None:
+        """Count a plain cut, for which the means are taken. `unseen` is the candidate's mass unseen."""
         self.check(found, truth)
         self.positions += 1
         kl = 0.0 if found.kl is None else found.kl
         self.kl += truth.kl
         self.kl_read += kl
         self.kl_lumped += coarse
-        self.over_lumped = min(self.over_lumped, kl - coarse)
+        if unseen >= ROUNDING_MASS:
+            self.over_lumped = min(self.over_lumped, kl - coarse)
+        else:
+            self.rounding = max(self.rounding, coarse - kl)
         for (low, high), value in (
             (found.reference_entropy, truth.reference_entropy),
             (found.candidate_entropy, truth.candidate_entropy),
@@ -220,7 +225,7 @@ def examine(
     for k, tally in tallies.items():
         sides = cut(log_p, k), cut(log_q, k)
         both = np.intersect1d(sides[0].id[:, 0], sides[1].id[:, 0]).astype(np.int64)
-        tally.add(bounds(*sides), truth, lumped(p, q, both))
+        tally.add(bounds(*sides), truth, lumped(p, q, both), float(sides[1].unseen[0]))
         tally.check_reported(bounds(cut(reference, k), cut(candidate, k)), truth)
         if place % 4 == 0:
             tally.check(bounds(cut(log_p, k, sampled), cut(log_q, k, sampled)), truth)
@@ -260,6 +265,11 @@ def report(tallies: Mapping[Precision, Mapping[int, Tally]]) -> None:
         "truth that the lower bound reads. lumped: the same of the KL with all outside both lists in one\n"
         "bucket; least over: the least of our bound minus it. width: upper minus lower bound, the entropy's\n"
         "with the size of the vocabulary known (unknown: it has no upper bound; KL and JS do not need it)."
+    )
+    rounding = max(one.rounding for _, _, one in rows)
+    print(
+        f"least over is taken where the candidate leaves {ROUNDING_MASS:g} unseen; less may be rounding,\n"
+        f"and the allowance for that takes at most {rounding:.1e} nats off the lumped bound."
     )
     worst: dict[str, float] = {}
     for _, _, one in rows:

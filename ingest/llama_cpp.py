@@ -16,6 +16,10 @@ from ingest.tokens import Token
 POSITIONS_PER_CALL = 16
 """Bounds the size of a call (16 prompts of 8,192 ids are 0.8 MB) and how long the slot is held."""
 
+WHOLE_CHARACTER = [["a", 100.0]]
+"""A bias that makes the server choose a whole character. Where it would choose a piece of one (Chinese,
+emoji), it lists nothing; what it lists are logprobs before any bias."""
+
 TEMPLATE_KEYS = (
     "messages",
     "tools",
@@ -148,16 +152,35 @@ class LlamaCpp:
             "id_slot": slot,
             "response_fields": ["completion_probabilities"],
         }
+        seen = await self._next_tokens(asked)
+        missing = [place for place, token in enumerate(seen or ()) if token is None]
+        if seen is None or not missing:
+            return None if seen is None else [token for token in seen if token is not None]
+        again = await self._next_tokens(
+            asked | {"prompt": [contexts[place] for place in missing], "logit_bias": WHOLE_CHARACTER}
+        )
+        for place, token in zip(missing, again or (), strict=False):
+            seen[place] = token
+        found = [token for token in seen if token is not None]
+        return found if len(found) == len(contexts) else None
+
+    async def _next_tokens(self, asked: dict[str, Any]) -> list[Token | None] | None:
+        """Return a token for each prompt, None for one without a list."""
         status, value = await self._endpoint.request_json("POST", "/completion", asked)
         answers = [value] if isinstance(value, dict) else value
-        if status != 200 or not isinstance(answers, list) or len(answers) != len(contexts):
+        if status != 200 or not isinstance(answers, list) or len(answers) != len(asked["prompt"]):
             return None
-        tokens = []
+        tokens: list[Token | None] = []
         for answer in answers:
-            entries = answer.get("completion_probabilities") if isinstance(answer, dict) else None
-            if not isinstance(entries, list) or not entries:
+            if not isinstance(answer, dict):
                 return None
-            tokens.append(read_entry(msgspec.json.encode(entries[0]), asked=top, notes={}))
+            entries = answer.get("completion_probabilities")
+            listed = entries if isinstance(entries, list) else []
+            tokens.append(
+                read_entry(msgspec.json.encode(listed[0]), asked=asked["n_probs"], notes={})
+                if listed
+                else None
+            )
         return tokens
 
 
