@@ -25,6 +25,7 @@ from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
 from compare.redacted_logs import redacted_logs
 from compare.register import register_experiment
+from compare.rollups.runner import RollupRunner
 from compare.store import migrate
 from compare.store.client import Role, Store, open_store
 from compare.writer import Writer
@@ -68,7 +69,7 @@ def run_service(
 
     `stop_when` and `on_progress` are called on the event loop, at least once a second. `store` is
     used and left open; without it the store of the settings is opened and closed here. With
-    `stop_when`, the alerts are brought up to date once more at the end.
+    `stop_when`, alerts and rollups are brought up to date once more at the end.
 
     Raises FatalError, one clear line, if the job cannot begin or go on: Kafka or the store away for
     `startup_timeout_s` at the start, a wrong password, a missing topic.
@@ -88,6 +89,10 @@ def run_service(
         alerts = AlertRunner(alert_store, settings.alerts, experiment.name, experiment.candidates)
         alerts.start()
         stack.callback(alerts.stop)
+        rollup_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
+        rollups = RollupRunner(rollup_store, settings.store)
+        rollups.start()
+        stack.callback(rollups.stop)
         began = time.monotonic()
         counters = asyncio.run(
             _serve(settings, store, compare, redactor, stop_when, on_progress, startup_timeout_s)
@@ -96,6 +101,8 @@ def run_service(
         if stop_when is not None:
             alerts.stop()
             alerts.run_once()
+            rollups.stop()
+            rollups.run_once()
     return RunReport(
         consumed=counters.consumed,
         compared=counters.compared,

@@ -226,7 +226,8 @@ def test_an_engine_that_knows_the_cluster_makes_all_but_the_replication(
             text = re.sub(r"ENGINE = Replicated(\w+)\('[^']*', '[^']*'(?:, )?", r"ENGINE = \1(", made)
             statements.append(text.replace(" ON CLUSTER 'prod'", ""))
             made_views |= dict.fromkeys(re.findall(r"^CREATE OR REPLACE VIEW (\w+)", text), text)
-    views = list(made_views)
+    # A view with parameters cannot be described without them.
+    views = [view for view, text in made_views.items() if "{start:" not in text]
     (tmp_path / "config.xml").write_text(_CONFIG)
     accounting = migrate.shipped_views()["accounting_v1"].split("CREATE OR REPLACE VIEW accounting_v1 AS")[1]
     child = subprocess.run(
@@ -239,7 +240,7 @@ def test_an_engine_that_knows_the_cluster_makes_all_but_the_replication(
     )
     assert child.returncode == 0, child.stderr
     columns, plans, refused = json.loads(child.stdout)
-    assert sorted(columns) == sorted(migrate.shipped_views())
+    assert set(migrate.shipped_views()) - set(columns) == {"rollup_range_v1"}
     for view in views:
         single = [list(row[:2]) for row in migrated_store.query(f"DESCRIBE TABLE {view}")]
         assert columns[view] == single, view
