@@ -117,7 +117,7 @@ def parse_recipe(name: str, text: str) -> Recipe:
 
 
 def placeholders(sql: str) -> set[tuple[str, str]]:
-    """Name and type of every `{name:Type}` of a statement, comments and strings left out."""
+    """Name and type of every `{name:Type}` of a statement, comments left out."""
     code = "".join(part if kind not in ("comment", "heredoc") else " " for kind, part in lexemes(sql))
     return {(name, kind.strip()) for name, kind in _PLACEHOLDER.findall(code)}
 

@@ -35,7 +35,7 @@ SELECT
     (rate + z * z / (2 * pairs) + z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
         / (1 + z * z / pairs) AS rate_high
 FROM pairs_v1
-WHERE throwIf(NOT is_known, 'dimension must be one that the recipe names: gnomon sql --show @regressions_by_slice') = 0
+WHERE throwIf(NOT is_known, 'dimension must be one of those in gnomon sql --show @regressions_by_slice') = 0
   AND ({experiment:String} = '' OR experiment = {experiment:String})
   AND ingested_at >= now() - toIntervalDay({days:UInt32})
   AND mirrored_at >= now() - toIntervalDay({days:UInt32})
