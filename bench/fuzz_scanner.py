@@ -213,8 +213,19 @@ def run(seconds: float, seed: int) -> None:
     )
 
 
+def print_seeds() -> None:
+    """Print inputs for bench/fuzz_scanner.c, one a line, each line feed as the byte 1."""
+    rng = random.Random(1)
+    for _ in range(1000):
+        for made in (array(rng), events(rng)):
+            sys.stdout.buffer.write(made.replace(b"\n", b"\1") + b"\n")
+
+
 def main() -> None:
     arguments = sys.argv[1:]
+    if arguments == ["seeds"]:
+        print_seeds()
+        return
     if _LIBRARY in os.environ:
         run(float(arguments[0]) if arguments else 600.0, int(arguments[1]) if arguments[1:] else 1)
         return
