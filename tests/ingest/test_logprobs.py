@@ -41,7 +41,7 @@ def test_impossible_alternatives(value: Any) -> None:
         (-9999.0, "logprob_impossible"),
         (float("-inf"), "logprob_impossible"),
         (0.83, "logprob_positive"),
-        (float("inf"), "logprob_positive"),
+        (float("inf"), "logprob_nan"),
     ],
 )
 def test_chosen_logprob_that_cannot_be_trusted(value: Any, note: str) -> None:
