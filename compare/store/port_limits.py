@@ -45,6 +45,7 @@ _ALLOWED = frozenset(
         "cast_string_to_dynamic_use_inference",
         "date_time_input_format",
         "date_time_output_format",
+        "defer_partition_pruning_after_final",
         "enable_analyzer",
         "allow_experimental_analyzer",
         "extremes",

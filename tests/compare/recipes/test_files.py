@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from compare.recipes import Recipe, shipped_recipes
 from compare.store import Store, migrate
 from compare.store.reader_rules import why_not_read_only
+from compare.store.row_stream import stream_rows
 from compare.store.sql_text import format_at_end, split_statements, words_of
+from tests.compare.recipes.world import NOON, World
 
 RECIPES = shipped_recipes()
 _HERE = Path(__file__).parent
@@ -44,6 +47,40 @@ def test_it_reads_views_only(recipe: Recipe) -> None:
     sources = set(_SOURCE.findall(recipe.statement)) - set(_WITH_NAME.findall(recipe.statement))
     assert sources
     assert sources <= set(migrate.shipped_views())
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_it_bounds_ingested_at_from_below_only(recipe: Recipe) -> None:
+    # An upper bound would bring back old versions of rows: the days are pruned before FINAL.
+    assert not re.search(r"\bingested_at\s*(<|=|BETWEEN\b|IN\b)", recipe.statement)
+
+
+def test_older_days_are_not_read(world: World) -> None:
+    for days in range(4):
+        world.pair(at=NOON - timedelta(days=days))
+        world.flush()
+    explained = f"EXPLAIN indexes = 1 {RECIPES['p99_kl_by_model'].statement}"
+    parameters = RECIPES["p99_kl_by_model"].bind({"days": "2"})
+
+    def days_read(*, is_bounded_below: bool) -> tuple[int, int]:
+        with stream_rows(world.settings, explained, parameters, is_bounded_below=is_bounded_below) as rows:
+            text = "\n".join(row[0] for block in rows for row in block)
+        found = re.search(r"Parts: (\d+)/(\d+)", text)
+        assert found is not None, text
+        return int(found[1]), int(found[2])
+
+    some, parts = days_read(is_bounded_below=True)
+    assert days_read(is_bounded_below=False) == (parts, parts)
+    assert some < parts
+
+
+def test_a_pair_that_came_again_on_another_day_counts_once_and_as_the_last(world: World) -> None:
+    for days, kl in ((3, 5.0), (1, 0.5)):
+        world.pair(offset=0, at=NOON - timedelta(days=days), scores={"kl_forced_mean_nats": kl})
+        world.flush()
+    for window in ("30", "3"):
+        (row,) = world.ask("p99_kl_by_model", days=window)
+        assert (row["pairs"], row["kl_p99_nats"]) == (1, 0.5)
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
