@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
+from compare.store.native_block import Column, column_length, native_block
 from compare.store.reader_rules import why_not_read_only
 from compare.store.sql_text import first_word, format_at_end
 from ingest.errors import FatalError, RetryError, SettingsError
@@ -140,18 +141,8 @@ class Store:
         Raises DeadLetterError (`store_refused`) if a row can never be stored, RetryError if the
         insert may succeed later, FatalError if table, column or permission is missing.
         """
-        # On a cluster an insert has succeeded when the shards have the rows, not when they are queued.
-        settings: dict[str, Any] = {"async_insert": 0, "insert_distributed_sync": 1}
-        if dedup_token is not None:
-            settings["insert_deduplication_token"] = dedup_token
-        if query_id is not None:
-            settings["query_id"] = query_id
-        types = self._types_of(table)
-        unknown = [name for name in column_names if name not in types]
-        if unknown:
-            raise FatalError(
-                f"store {self.where}: table {table} lacks {', '.join(unknown)}: run `gnomon migrate`"
-            )
+        settings = _insert_settings(dedup_token, query_id)
+        types = self._known_types(table, column_names)
         with self._lost_if_away():
             client = self._connected().client
             try:
@@ -162,6 +153,36 @@ class Store:
                     column_type_names=[types[name] for name in column_names],
                     settings=settings,
                 )
+            except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
+                raise errors.of_insert(error, table, self.where) from error
+
+    def insert_columns(
+        self,
+        table: str,
+        columns: Mapping[str, Column],
+        *,
+        dedup_token: str | None = None,
+        query_id: str | None = None,
+    ) -> None:
+        """Insert columns (see `native_block`) in one block, ten times as fast as rows; raises as `insert`.
+
+        Here nothing is looked at value by value: a text that is not UTF-8 is stored as it is.
+        """
+        rows = max(map(column_length, columns.values()), default=0)
+        if not rows:
+            return
+        types = self._known_types(table, list(columns))
+        block = native_block(columns, types, rows)
+        settings = _insert_settings(dedup_token, query_id)
+        # As one block whatever its size: the token is of the whole.
+        settings["input_format_parallel_parsing"] = 0
+        # Nothing is collapsed on the way in, which takes four fifths of the time: views read FINAL.
+        settings["optimize_on_insert"] = 0
+        settings["max_insert_block_size"] = rows
+        with self._lost_if_away():
+            client = self._connected().client
+            try:
+                client.raw_insert(table, list(columns), block, settings=settings, fmt="Native")
             except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
                 raise errors.of_insert(error, table, self.where) from error
 
@@ -192,6 +213,15 @@ class Store:
                 f"store {self.where}: {reason.replace('token', 'connection')}", code=164
             )
 
+    def _known_types(self, table: str, column_names: Sequence[str]) -> dict[str, str]:
+        types = self._types_of(table)
+        unknown = [name for name in column_names if name not in types]
+        if unknown:
+            raise FatalError(
+                f"store {self.where}: table {table} lacks {', '.join(unknown)}: run `gnomon migrate`"
+            )
+        return types
+
     def _types_of(self, table: str) -> dict[str, str]:
         """Column types, asked for once: a running service never sees its tables change."""
         if table not in self._column_types:
@@ -205,6 +235,16 @@ class Store:
             f"DESCRIBE TABLE ({sql.rstrip().rstrip(';')}\n)", parameters=dict(parameters or {})
         )
         return tuple(str(row[0]) for row in described.result_rows)
+
+
+def _insert_settings(dedup_token: str | None, query_id: str | None) -> dict[str, Any]:
+    # On a cluster an insert has succeeded when the shards have the rows, not when they are queued.
+    settings: dict[str, Any] = {"async_insert": 0, "insert_distributed_sync": 1}
+    if dedup_token is not None:
+        settings["insert_deduplication_token"] = dedup_token
+    if query_id is not None:
+        settings["query_id"] = query_id
+    return settings
 
 
 def open_store(settings: StoreSettings, *, role: Role) -> Store:
