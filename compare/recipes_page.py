@@ -5,9 +5,18 @@ python -m compare.recipes_page > docs/recipes.md
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from compare.recipes import Recipe, shipped_recipes, shown_default
+from compare.store.print_table import format_result
+from compare.store.row_stream import stream_rows
+from ingest.settings import StoreSettings
+
+SHOWN_ROWS = 3
+SHOWN_WIDTH = 180
+"""An answer that is wider is left out of the page."""
 
 INTRODUCTION = """# SQL recipes
 
@@ -42,12 +51,26 @@ What they keep to:
 """
 
 
-def page(recipes: Iterable[Recipe]) -> str:
-    """The whole page, with a newline at its end."""
-    return "\n".join([INTRODUCTION, *map(_section, recipes)])
+def page(recipes: Iterable[Recipe], answers: Mapping[str, str] | None = None) -> str:
+    """The whole page, with a newline at its end; `answers` are tables by the recipe's name."""
+    return "\n".join(
+        [INTRODUCTION, *(_section(recipe, (answers or {}).get(recipe.name)) for recipe in recipes)]
+    )
 
 
-def _section(recipe: Recipe) -> str:
+def read_answers(settings: StoreSettings, recipes: Iterable[Recipe]) -> dict[str, str]:
+    """What the store answers with the defaults: the first rows, where there are any and they fit the page."""
+    answers = {}
+    for recipe in recipes:
+        with stream_rows(settings, recipe.statement, recipe.bind({}), is_bounded_below=True) as blocks:
+            rows = [row for block in blocks for row in block]
+        lines = format_result(blocks.column_names, rows[:SHOWN_ROWS], "table").splitlines()[:-1]
+        if rows and max(map(len, lines)) <= SHOWN_WIDTH:
+            answers[recipe.name] = "\n".join(lines)
+    return answers
+
+
+def _section(recipe: Recipe, answer: str | None) -> str:
     lines = [f"## {recipe.name}", "", recipe.question, "", f"Grain: {recipe.grain}", ""]
     if recipe.parameters:
         lines += ["| parameter | type | default | meaning |", "| --- | --- | --- | --- |"]
@@ -56,8 +79,20 @@ def _section(recipe: Recipe) -> str:
         lines.append("")
     if recipe.note:
         lines += [recipe.note, ""]
-    return "\n".join([*lines, "```sh", recipe.example, "```", ""])
+    lines += ["```sh", recipe.example, "```", ""]
+    if answer is not None:
+        lines += ["First rows of a demo, with the defaults:", "", "```", answer, "```", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the page."""
+    recipes = list(shipped_recipes().values())
+    answers = {}
+    if len(sys.argv) > 1:
+        answers = read_answers(StoreSettings(url=f"chdb://{Path(sys.argv[1]).absolute()}"), recipes)
+    print(page(recipes, answers), end="")
 
 
 if __name__ == "__main__":
-    print(page(shipped_recipes().values()), end="")
+    main()

@@ -15,8 +15,8 @@ SELECT
     candidate_only,
     reference_only,
     (candidate_only - reference_only) / pairs AS excess,
-    shrunk - half AS excess_low,
-    shrunk + half AS excess_high
+    greatest(-1, shrunk - half) AS excess_low,
+    least(1, shrunk + half) AS excess_high
 FROM
 (
     SELECT

@@ -74,8 +74,8 @@ SELECT
     candidate_only,
     reference_only,
     excess,
-    shrunk - half AS excess_low,
-    shrunk + half AS excess_high,
+    greatest(-1, shrunk - half) AS excess_low,
+    least(1, shrunk + half) AS excess_high,
     repeats_differ
 FROM
 (

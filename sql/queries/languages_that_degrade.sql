@@ -8,7 +8,9 @@
 --   reference is faulty: the floor. Pairs that may move no rate are left out (unscored, mirrored mode, a
 --   fault in the history).
 -- Example: gnomon sql @languages_that_degrade --set days=30 --set least_pairs=200
-WITH 1.959963984540054 AS z
+WITH
+    1.959963984540054 AS z,
+    z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)) AS half
 SELECT
     experiment,
     candidate,
@@ -16,10 +18,8 @@ SELECT
     count() AS pairs,
     countIf(is_regression) AS regressions,
     regressions / pairs AS rate,
-    (rate + z * z / (2 * pairs) - z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
-        / (1 + z * z / pairs) AS rate_low,
-    (rate + z * z / (2 * pairs) + z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
-        / (1 + z * z / pairs) AS rate_high,
+    if(rate = 0, 0, (rate + z * z / (2 * pairs) - half) / (1 + z * z / pairs)) AS rate_low,
+    if(rate = 1, 1, (rate + z * z / (2 * pairs) + half) / (1 + z * z / pairs)) AS rate_high,
     avg(is_reference_only_fault) AS reference_rate,
     avg(edit_similarity) AS edit_similarity_mean
 FROM pairs_v1

@@ -25,10 +25,9 @@ WITH
             count() AS pairs,
             countIf(refusal_flip = 1) AS flips,
             flips / pairs AS rate,
-            (rate + z * z / (2 * pairs) - z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
-                / (1 + z * z / pairs) AS rate_low,
-            (rate + z * z / (2 * pairs) + z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
-                / (1 + z * z / pairs) AS rate_high,
+            z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)) AS half,
+            if(rate = 0, 0, (rate + z * z / (2 * pairs) - half) / (1 + z * z / pairs)) AS rate_low,
+            if(rate = 1, 1, (rate + z * z / (2 * pairs) + half) / (1 + z * z / pairs)) AS rate_high,
             arraySort(groupArrayIf(5)(request_id, refusal_flip = 1)) AS request_ids
         FROM pairs_v1
         WHERE ({experiment:String} = '' OR experiment = {experiment:String})

@@ -10,6 +10,7 @@
 -- Example: gnomon sql @regressions_by_slice --set dimension=prompt_length
 WITH
     1.959963984540054 AS z,
+    z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)) AS half,
     {dimension:String} IN
     (
         'route', 'tenant', 'language', 'kind', 'prompt_length', 'served_model', 'served_quantization', 'mode'
@@ -30,10 +31,8 @@ SELECT
     count() AS pairs,
     countIf(is_regression) AS regressions,
     regressions / pairs AS rate,
-    (rate + z * z / (2 * pairs) - z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
-        / (1 + z * z / pairs) AS rate_low,
-    (rate + z * z / (2 * pairs) + z * sqrt(rate * (1 - rate) / pairs + z * z / (4 * pairs * pairs)))
-        / (1 + z * z / pairs) AS rate_high
+    if(rate = 0, 0, (rate + z * z / (2 * pairs) - half) / (1 + z * z / pairs)) AS rate_low,
+    if(rate = 1, 1, (rate + z * z / (2 * pairs) + half) / (1 + z * z / pairs)) AS rate_high
 FROM pairs_v1
 WHERE throwIf(NOT is_known, 'dimension must be one of those in gnomon sql --show @regressions_by_slice') = 0
   AND ({experiment:String} = '' OR experiment = {experiment:String})

@@ -81,11 +81,15 @@ def test_fault_excess(world: World) -> None:
         world.pair()
     out_of_the_rates(world)
     world.worse("candidate", at=LONG_AGO)
+    world.worse("candidate", candidate_name="q8")
     world.flush()
-    (row,) = world.ask("fault_excess")
+    row, single = world.ask("fault_excess")
     assert (row["pairs"], row["left_out"], row["candidate_only"], row["reference_only"]) == (20, 3, 5, 2)
     assert row["excess"] == pytest.approx(3 / 20)
     assert (row["excess_low"], row["excess_high"]) == pytest.approx(agresti_min(5, 2, 20))
+    # Wald's end is beyond what a rate can be.
+    assert agresti_min(1, 0, 1)[1] > 1
+    assert (single["candidate"], single["pairs"], single["excess_high"]) == ("q8", 1, 1.0)
 
 
 LANGUAGES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -86,4 +87,7 @@ def test_a_value_that_would_not_be_bound_is_refused() -> None:
 
 def test_the_page_is_that_of_the_headers() -> None:
     shipped = Path(__file__).parents[3] / "docs" / "recipes.md"
-    assert shipped.read_text(encoding="utf-8") == page(shipped_recipes().values())
+    text = shipped.read_text(encoding="utf-8")
+    answers = re.compile(r"First rows of a demo, with the defaults:\n\n```\n.*?\n```\n\n?", re.DOTALL)
+    assert len(answers.findall(text)) >= 20
+    assert answers.sub("", text).rstrip() == page(shipped_recipes().values()).rstrip()

@@ -100,6 +100,7 @@ def test_refusal_flips(world: World) -> None:
     assert first["repeats_flip_rate"] == 0.25
     assert first["request_ids"] == [f"r-{offset}" for offset in flipped]
     assert (second["route"], second["flips"], second["repeats_flip_rate"]) == ("b", 0, None)
+    assert second["rate_low"] == 0.0
 
 
 def test_noise_floor(world: World) -> None:
