@@ -10,6 +10,7 @@ import math
 
 import msgspec
 
+from ingest.logprobs import DIFFERS, differs
 from ingest.token_bytes import with_bytes
 from ingest.tokens import Token
 
@@ -29,8 +30,9 @@ def trusted(
     """Return the tokens of a whole answer with what cannot be believed taken out."""
     if not tokens:
         return tokens
+    is_odd = [DIFFERS in notes and differs(token) for token in tokens]
     tokens = with_bytes(tokens, text, reasoning, notes)
-    tokens = _without_stale(tokens, notes)
+    tokens = _without_stale(tokens, is_odd, notes)
     sizes = {len(token.top) for token in tokens}
     if tokens[0].logprob == 0.0 and max(sizes) <= 1 and _is_all_zero(tokens):
         notes["logprobs_all_zero"] = None
@@ -49,20 +51,27 @@ def _without_numbers(token: Token) -> Token:
     return Token(token.text, None, token.raw, token.id)
 
 
-def _without_stale(tokens: list[Token], notes: dict[str, None]) -> list[Token]:
+def _without_stale(tokens: list[Token], is_odd: list[bool], notes: dict[str, None]) -> list[Token]:
     """Empty each list that is the one before, to the last digit, where it lacks its own token.
 
-    A list that holds the token by chance gives it another logprob, which the reader took out.
+    A list that holds the token by chance gives it another logprob (`is_odd`). Where it is not stale, nobody
+    knows which of the two is right, and the token's own is taken out.
     """
+    notes.pop(DIFFERS, None)
     result = tokens
     previous: tuple[object, ...] = ()
     for place, token in enumerate(tokens):
         top = token.top
-        if top and top == previous and (token.logprob is None or not _lists(token)):
+        if top and top == previous and (token.logprob is None or is_odd[place] or not _lists(token)):
             if result is tokens:
                 result = list(tokens)
             notes["alternatives_stale"] = None
             result[place] = msgspec.structs.replace(token, top=(), ranked=0)
+        elif is_odd[place]:
+            if result is tokens:
+                result = list(tokens)
+            notes[DIFFERS] = None
+            result[place] = msgspec.structs.replace(token, logprob=None)
         previous = top
     return result
 

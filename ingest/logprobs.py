@@ -26,6 +26,9 @@ AS_ID = "token_id:"
 DIFFERENCE_NATS = 0.01
 """A token's own logprob and the one in its list may differ by rounding, not by more than this."""
 
+DIFFERS = "logprob_differs"
+"""Noted where a token's own logprob and its list's differ, until the whole answer has been looked at."""
+
 
 class Head(NamedTuple):
     """The generated token as its entry names it, without the list."""
@@ -83,10 +86,17 @@ def make_token(
     text, logprob, raw, token_id = head
     if text.startswith(AS_ID):
         token_id = _id_of(text)
-        raw = None  # the server gives the bytes of this very name
         notes["tokens_as_ids"] = None
+        # The alternatives' bytes are those of their names; the token's own are real unless it had no list.
+        if raw == text.encode():
+            raw = None
         if isinstance(top, tuple):
             top = tuple(Alternative(item.text, item.logprob, None, _id_of(item.text)) for item in top)
+        else:
+            ids = [_id_of(item.token) if item.id is None else item.id for item in top]
+            top = [Listed(item.token, item.logprob, None, id_) for item, id_ in zip(top, ids, strict=True)]
+        if raw is not None and token_id is not None:
+            text = raw.decode("utf-8", "replace")
     sound = converted(top) if top and isinstance(top, list) else None
     if isinstance(top, tuple) and (not top or checked(top)):
         sound = top
@@ -102,7 +112,7 @@ def make_token(
         if logprob is None and head.logprob is None:
             notes["logprob_null"] = None
         return Token(text, logprob, raw, token_id)
-    place = _place(kept, text, raw, token_id)
+    place = place_in(kept, text, raw, token_id)
     if place is not None:
         own = kept[place]
         if text != own.text and token_id is not None and raw is not None and own.raw not in (None, raw):
@@ -117,8 +127,8 @@ def make_token(
             elif head.logprob is None:
                 notes["logprob_null"] = None
         elif abs(logprob - own.logprob) > DIFFERENCE_NATS:
-            notes["logprob_differs"] = None
-            logprob = None
+            # Which of the two is wrong, the lists around this one may tell: `ingest.logprob_trust`.
+            notes[DIFFERS] = None
         if place == ranked - 1 and place and (asked is None or ranked > asked or not is_sorted):
             # Listed because it was sampled, not because it is the next most likely: vLLM puts it first,
             # others append it.
@@ -140,7 +150,15 @@ def clean_name(text: str, notes: dict[str, None]) -> str:
     return text if text.isascii() else clean_text(text, notes)
 
 
-def _place(top: tuple[Alternative, ...], text: str, raw: bytes | None, token_id: int | None) -> int | None:
+def differs(token: Token) -> bool:
+    """Whether a token's own logprob is another than the one in its list."""
+    if token.logprob is None or not token.top:
+        return False
+    place = place_in(token.top, token.text, token.raw, token.id)
+    return place is not None and abs(token.logprob - token.top[place].logprob) > DIFFERENCE_NATS
+
+
+def place_in(top: tuple[Alternative, ...], text: str, raw: bytes | None, token_id: int | None) -> int | None:
     """Return where the generated token stands in its list."""
     for place, item in enumerate(top):
         if token_id is not None and item.id is not None:

@@ -160,3 +160,15 @@ def test_legacy_alternatives_with_the_same_name_are_all_kept() -> None:
         b' "top_logprobs": [{"": -1, "": -2, "": -3}]}}]}'
     )
     assert [item.logprob for item in read_answer(body).tokens[0].top] == [-1.0, -2.0, -3.0]
+
+
+def test_a_stale_list_that_holds_the_token_by_chance_costs_only_itself() -> None:
+    top = (("Good", -0.25), (" day", -1.75))
+    seen = read("Good day", entry("Good", -0.25, *top), entry(" day", -0.5, *top))
+    assert [(token.logprob, len(token.top)) for token in seen.tokens] == [(-0.25, 2), (-0.5, 0)]
+    assert seen.notes == ("alternatives_stale",)
+    # Beside one that is not stale, where nobody knows which of the two numbers is right.
+    other = entry("!", -0.5, ("?", -0.25), ("!", -2.5))
+    seen = read("Good day!", entry("Good", -0.25, *top), entry(" day", -0.5, *top), other)
+    assert [token.logprob for token in seen.tokens] == [-0.25, -0.5, None]
+    assert set(seen.notes) == {"alternatives_stale", "logprob_differs"}

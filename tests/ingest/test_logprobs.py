@@ -89,6 +89,23 @@ def test_merged_character_of_llama_cpp_is_not_taken_for_its_last_token() -> None
     assert notes == ["tokens_merged"]
 
 
+@pytest.mark.parametrize("is_odd", [False, True])
+def test_a_token_named_by_its_id_has_the_text_of_its_bytes(is_odd: bool) -> None:
+    """vLLM's `return_tokens_as_token_ids`; an odd field sends the entry to the lenient reader."""
+    top = [
+        {"token": f"token_id:{number}", "logprob": logprob, "bytes": list(f"token_id:{number}".encode())}
+        for number, logprob in ((42, -0.5), (7, -1.5))
+    ]
+    odd = {"id": "x"} if is_odd else {}
+    token, notes = read(entry("token_id:42", -0.5, top, bytes=list(" caf\u00e9".encode()), **odd))
+    listed = (Alternative("token_id:42", -0.5, None, 42), Alternative("token_id:7", -1.5, None, 7))
+    assert token == Token(" caf\u00e9", -0.5, " caf\u00e9".encode(), 42, listed, 2)
+    assert notes == ["tokens_as_ids"]
+    # A token without numbers: its bytes are those of its name.
+    name, _ = read(entry("token_id:42", -9999.0, [], bytes=list(b"token_id:42"), **odd))
+    assert name == Token("token_id:42", None, None, 42)
+
+
 def test_odd_fields_cost_themselves_only() -> None:
     token, notes = read(entry(7, -0.5, [{"token": "a", "logprob": True, "bytes": [300]}, 5], bytes="x"))
     assert token == Token("", -0.5, None, None, (Alternative("a", -math.inf),), 1)
