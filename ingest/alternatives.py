@@ -22,13 +22,14 @@ ROUNDING = 1e-3
 MOST_LISTED = 500_000
 """No vocabulary is larger."""
 
-_SURE = IMPOSSIBLE + 0.5
+SURE = IMPOSSIBLE + 0.5
+"""Above it no number is a sentinel."""
 
 
 def checked(top: tuple[Alternative, ...]) -> bool:
     """Whether a list needs no repair: falling, no sentinel, each token once. Nearly every list passes."""
     values = [item.logprob for item in top]
-    if not (values[0] <= 0.0 and values[-1] > _SURE and values == sorted(values, reverse=True)):
+    if not (values[0] <= 0.0 and values[-1] > SURE and values == sorted(values, reverse=True)):
         return False
     if len({item.id for item in top}) == len(top):
         return True
@@ -42,7 +43,7 @@ def converted(listed: list[Listed]) -> tuple[Alternative, ...] | None:
     if None in values or None in ids or len(set(ids)) != len(ids):
         return None
     known = cast("list[float]", values)
-    if not (known[0] <= 0.0 and known[-1] > _SURE and known == sorted(known, reverse=True)):
+    if not (known[0] <= 0.0 and known[-1] > SURE and known == sorted(known, reverse=True)):
         return None
     if any(item.bytes is not None for item in listed):
         return None

@@ -34,6 +34,10 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
+    def raw(self, key: str) -> msgspec.Raw | None:
+        """Return a value as it stands in the text."""
+        return self._values.get(key)
+
     def is_text(self, key: str, quoted: bytes) -> bool:
         """Whether a value is a string written just so, quotes and all."""
         raw = self._values.get(key)

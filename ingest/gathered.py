@@ -12,14 +12,15 @@ from ingest.observation import MAX_LOGPROB_TOKENS
 from ingest.scan import Frame
 from ingest.scanned import ScannedTokens, is_trusted, new_scanner
 from ingest.tokens import NO_ID, Token, Tokens
+from ingest.triples import TripleTokens
 from ingest.wire import AnyLogprobs, Entry, LiftedLogprobs
 
 
 class GatheredTokens:
     """Add tokens in order, then `finish`. At most MAX_LOGPROB_TOKENS are kept.
 
-    Either `scanner` holds all of them or the list of objects does: the first token that comes as an object
-    makes objects of those before it, and ends the scanning.
+    Either `scanner` holds all of them, or the triples that came first, or the list of objects does: the first
+    token that comes as an object makes objects of those before it, and ends the scanning.
     """
 
     def __init__(self, *, asked: int | None, notes: dict[str, None]) -> None:
@@ -28,11 +29,14 @@ class GatheredTokens:
         self._asked = asked
         self._notes = notes
         self._objects: list[Token] = []
+        self._triples: TripleTokens | None = None
         self._given = 0
         """How many tokens with logprobs came, kept or not."""
         self._resends = False
 
     def __len__(self) -> int:
+        if self._triples is not None:
+            return len(self._triples.columns.id)
         return len(self._objects) if self.scanner is None else self.scanner.count
 
     @property
@@ -42,7 +46,7 @@ class GatheredTokens:
 
     def restart(self) -> None:
         """Forget all tokens."""
-        self.scanner, self._objects = None, []
+        self.scanner, self._triples, self._objects = None, None, []
 
     def add(self, tokens: Sequence[Token]) -> None:
         """Keep tokens as far as there is room."""
@@ -59,6 +63,10 @@ class GatheredTokens:
         self.add([self.read_entry(entry) for entry in entries[:room]])
         if len(entries) > room:
             self._notes["logprobs_truncated"] = None
+
+    def add_triples(self, triples: TripleTokens) -> None:
+        """Keep the first tokens of an answer, all at once; there must be room for them."""
+        self.scanner, self._triples = None, triples
 
     def add_lifted(self) -> None:
         """Keep what the scanner has lifted."""
@@ -102,7 +110,9 @@ class GatheredTokens:
             scanned = ScannedTokens(self.scanner, asked=self._asked)
             if is_trusted(scanned, reasoning + text, self._asked, self._notes):
                 return Tokens.backed(scanned)
-            self._end_scanning()
+        if self._triples is not None and self._triples.is_trusted(reasoning + text):
+            return Tokens.backed(self._triples)
+        self._end_scanning()
         return Tokens(trusted(self._objects, text, reasoning, self._asked, self._notes))
 
     def _add_lifted_piece(self, ids: list[int] | None, piece: str | None) -> None:
@@ -138,6 +148,8 @@ class GatheredTokens:
         self._objects.extend(tokens)
 
     def _end_scanning(self) -> None:
+        if self._triples is not None:
+            self._objects, self._triples = self._triples.tokens(), None
         if self.scanner is not None:
             self.scanner.rollback()
             if self.scanner.count:

@@ -6,20 +6,11 @@ unless the server was started with `--incremental-streaming-output` (once `--str
 
 from __future__ import annotations
 
-import msgspec
-
 from ingest.answer_parts import Assembler
-from ingest.fields import Fields, decoded, items_of
+from ingest.fields import Fields
 from ingest.http_errors import words_of
-from ingest.logprobs import Head, clean_name, make_token
-from ingest.observation import Failure, FailureKind
-from ingest.tokens import Token
-from ingest.wire import Listed
-from ingest.wire_lenient import as_float, as_int
-
-_TRIPLE = msgspec.json.Decoder(tuple[float | None, int, str | None])
-_TRIPLES = msgspec.json.Decoder(list[tuple[float | None, int, str | None]] | None)
-_NOT_SOUND = (msgspec.MsgspecError, ValueError, RecursionError)
+from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind
+from ingest.triples import TripleTokens, lift_triples, read_position
 
 
 class SglangDialect:
@@ -30,6 +21,7 @@ class SglangDialect:
         self._is_resent: bool | None = None
         self._entries = 0
         self._first: bytes | None = None
+        self._lifted: TripleTokens | None = None
 
     @staticmethod
     def recognises(fields: Fields) -> bool:
@@ -40,12 +32,37 @@ class SglangDialect:
         """Take one object."""
         answer.has_choices = True
         self._add_text(fields.text("text") or "", answer)
+        if self._add_regular(fields, answer):
+            return
         meta = fields.object("meta_info")
         if meta is None:
             return
         answer.add_usage(meta.count("prompt_tokens"), meta.count("completion_tokens"))
         self._add_end(meta, answer)
         self._add_tokens(meta, answer)
+
+    def _add_regular(self, fields: Fields, answer: Assembler) -> bool:
+        """Take the first object with tokens at once. False: nothing was taken."""
+        source = fields.raw("meta_info")
+        if source is None or self._first is not None or answer.room < MAX_LOGPROB_TOKENS:
+            return False
+        taken = lift_triples(source, answer.asked, answer.room)
+        if taken is None:
+            return False
+        rest, self._lifted = taken
+        meta = Fields(
+            {
+                "prompt_tokens": rest.prompt_tokens,
+                "completion_tokens": rest.completion_tokens,
+                "finish_reason": rest.finish_reason,
+            },
+            answer.notes,
+        )
+        answer.add_usage(meta.count("prompt_tokens"), meta.count("completion_tokens"))
+        self._add_end(meta, answer)
+        self._entries = len(self._lifted.columns.id)
+        answer.tokens.add_triples(self._lifted)
+        return True
 
     def _add_text(self, text: str, answer: Assembler) -> None:
         if self._is_resent is None and self._whole and text:
@@ -80,6 +97,8 @@ class SglangDialect:
         tops = meta.list("output_top_logprobs") or []
         start = 0
         first = bytes(triples[0])
+        if self._lifted is not None:
+            self._first, self._lifted = self._lifted.first(), None
         if self._first is None:
             self._first = first
         elif first == self._first and len(triples) > self._entries:
@@ -90,38 +109,6 @@ class SglangDialect:
             if answer.room <= 0:
                 answer.note("logprobs_truncated")
                 break
-            answer.add_token(_token(triples[place], tops[place] if place < len(tops) else None, answer))
+            top = tops[place] if place < len(tops) else None
+            answer.add_token(read_position(triples[place], top, answer.asked, answer.notes))
         self._entries = len(triples) if start or not self._entries else self._entries + len(triples)
-
-
-def _token(raw: msgspec.Raw, top: msgspec.Raw | None, answer: Assembler) -> Token:
-    head = _listed(raw, answer)
-    listed: list[Listed] = []
-    if top is not None:
-        try:
-            listed = [
-                Listed(text or "", logprob, None, number if 0 <= number < 2**31 else None)
-                for logprob, number, text in _TRIPLES.decode(top) or ()
-            ]
-        except _NOT_SOUND:
-            listed = [_listed(item, answer) for item in items_of(top, answer.notes) or ()]
-    return make_token(Head(head.token, head.logprob, None, head.id), listed, answer.asked, answer.notes)
-
-
-def _listed(raw: msgspec.Raw, answer: Assembler) -> Listed:
-    try:
-        logprob, number, text = _TRIPLE.decode(raw)
-        return Listed(text or "", logprob, None, number if 0 <= number < 2**31 else None)
-    except _NOT_SOUND:
-        value = decoded(raw, answer.notes)
-    if not isinstance(value, list):
-        answer.note("odd_logprobs")
-        return Listed()
-    given, identity, name = [*value, None, None, None][:3]
-    known = as_int(identity)
-    return Listed(
-        clean_name(name, answer.notes) if isinstance(name, str) else "",
-        as_float(given),
-        None,
-        known if known is not None and 0 <= known < 2**31 else None,
-    )

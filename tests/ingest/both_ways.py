@@ -6,19 +6,27 @@ from collections.abc import Sequence
 from dataclasses import fields
 from unittest.mock import patch
 
+import msgspec
 import numpy as np
 
 from ingest.answer import StreamReader
 from ingest.observation import Observation
 from ingest.scanned import ScannedTokens, new_scanner
 from ingest.tokens import TokenColumns, Tokens
+from ingest.triples import TripleTokens, lift_triples
 
 
 def read(pieces: Sequence[bytes], asked: int | None, *, scans: bool) -> Observation:
     def no_scanner(asked: int | None) -> None:
         return None
 
-    with patch("ingest.gathered.new_scanner", new_scanner if scans else no_scanner):
+    def no_triples(source: msgspec.Raw, asked: int | None, room: int) -> None:
+        return None
+
+    with (
+        patch("ingest.gathered.new_scanner", new_scanner if scans else no_scanner),
+        patch("ingest.dialects.sglang.lift_triples", lift_triples if scans else no_triples),
+    ):
         reader = StreamReader(asked=asked)
         for piece in pieces:
             reader.feed(piece)
@@ -26,7 +34,7 @@ def read(pieces: Sequence[bytes], asked: int | None, *, scans: bool) -> Observat
 
 
 def is_scanned(seen: Observation) -> bool:
-    return isinstance(seen.tokens._backing, ScannedTokens)
+    return isinstance(seen.tokens._backing, (ScannedTokens, TripleTokens))
 
 
 def same_columns(a: TokenColumns, b: TokenColumns) -> bool:
