@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from datetime import datetime
 
 from compare.outcomes import OtherOutcome
@@ -20,9 +20,16 @@ REMEMBERED_IDS = 100_000
 
 
 class Intake:
-    """Decoding, the skip rules, sampling and duplicates, in this order. Not thread-safe."""
+    """Purged positions, decoding, the skip rules, sampling and duplicates, in this order. Not thread-safe."""
 
-    def __init__(self, experiment: ExperimentSettings, remembered_ids: int = REMEMBERED_IDS) -> None:
+    def __init__(
+        self,
+        experiment: ExperimentSettings,
+        remembered_ids: int = REMEMBERED_IDS,
+        purged: Container[object] = (),
+    ) -> None:
+        """`purged` are positions that shall leave no trace but that."""
+        self._purged = purged
         self._models: Collection[str] = experiment.models
         self._sample_fraction = experiment.sample_fraction
         self._seed = experiment.seed
@@ -31,6 +38,8 @@ class Intake:
 
     def take(self, record: RawRecord, now: datetime) -> MirroredRequest | OtherOutcome:
         """The request to replay, or why there is none: skipped or dead-lettered. Never raises."""
+        if record.position in self._purged:
+            return ended(record, now, Skipped(SkipReason.PURGED))
         too_large = oversize(record)
         if too_large is not None:
             return ended(record, now, too_large)

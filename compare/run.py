@@ -23,6 +23,7 @@ from compare.ledger import Ledger
 from compare.metrics.embedding import TextEncoder
 from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
+from compare.purged import PurgedPositions, read_purged
 from compare.redacted_logs import redacted_logs
 from compare.register import register_experiment
 from compare.rollups.runner import RollupRunner
@@ -82,6 +83,7 @@ def run_service(
         if store is None:
             store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
+        purged = _waiting_for(partial(read_purged, store), startup_timeout_s)
         compare = _comparison(_with_near_tie(store, settings))
         # Calls on one handle wait for each other, and no insert shall wait for the alerts.
         alert_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
@@ -95,7 +97,7 @@ def run_service(
         stack.callback(rollups.stop)
         began = time.monotonic()
         counters = asyncio.run(
-            _serve(settings, store, compare, redactor, stop_when, on_progress, startup_timeout_s)
+            _serve(settings, store, compare, redactor, purged, stop_when, on_progress, startup_timeout_s)
         )
         seconds = time.monotonic() - began
         if stop_when is not None:
@@ -119,6 +121,7 @@ async def _serve(
     store: Store,
     compare: Compare,
     redactor: Redactor | None,
+    purged: PurgedPositions,
     stop_when: Callable[[Counters], bool] | None,
     on_progress: Callable[[Counters], None] | None,
     startup_timeout_s: float,
@@ -129,7 +132,7 @@ async def _serve(
         experiment=settings.experiment.name,
         source=KafkaSource(settings.kafka, settings.delivery, ledger, startup_timeout_s=startup_timeout_s),
         ledger=ledger,
-        intake=Intake(settings.experiment),
+        intake=Intake(settings.experiment, purged=purged),
         replayer=Replayer(settings.experiment, settings.endpoints),
         compare=compare,
         writer=Writer(store, stop_writing, group=settings.kafka.group, redactor=redactor),

@@ -19,6 +19,7 @@ class SkipReason(StrEnum):
     BATCH = "batch"
     MODALITY = "modality"
     OVERSIZE = "oversize"
+    PURGED = "purged"
 
 
 class FailReason(StrEnum):

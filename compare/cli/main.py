@@ -13,6 +13,7 @@ from compare.cli.demo import demo
 from compare.cli.floor import floor
 from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
+from compare.cli.purge import purge
 from compare.cli.rollup import rollup
 from compare.cli.run import config, run
 from compare.cli.store import migrate, sql
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, run, config, mirror, inspect, compare, floor, sql, migrate, rollup, dashboard):
+for command in (demo, run, config, mirror, inspect, compare, floor, sql, migrate, rollup, purge, dashboard):
     cli.add_command(command)
 
 

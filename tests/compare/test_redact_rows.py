@@ -27,9 +27,7 @@ KEY = "a key of some length"
 PATTERN = RedactionRule("mask", pattern=r"sk-\d+-[a-z]+")
 
 
-def rows(
-    *pairs: ComparedPair, rules: tuple[RedactionRule, ...] = (PATTERN,), **changes: Any
-) -> dict[str, Any]:
+def rows(*pairs: ComparedPair, rules: tuple[RedactionRule, ...] = (PATTERN,), **changes: Any) -> Any:
     """Table to its rows as dictionaries."""
     redactor = RowRedactor(Redactor(RedactionSettings(rules=list(rules), key=KEY)))
     tables = rows_of(batches.batch(*pairs, **changes), redactor=redactor)
@@ -55,7 +53,8 @@ def answer(text: str, pieces: Tokens, **changes: Any) -> Observation:
 
 
 def token_row(made: dict[str, Any], role: str = "candidate") -> dict[str, Any]:
-    (row,) = [row for row in made["tokens"] if row["role"] == role]
+    row: dict[str, Any]
+    (row,) = [one for one in made["tokens"] if one["role"] == role]
     return row
 
 
@@ -216,7 +215,7 @@ def test_scalars_tags_and_productions_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", ["skipped", "failed", "dead_letter"])
-def test_other_outcomes(kind: str) -> None:
+def test_other_outcomes(kind: Any) -> None:
     outcome = batches.other(5, kind)
     changed = outcome.__class__(
         outcome.position,
