@@ -24,6 +24,7 @@ from compare.store.live_schema import is_missing_table, live_tables, rows_if_the
 from compare.store.migration_lock import LEASE_SECONDS, MigrationLock
 from compare.store.sql_text import split_statements
 from compare.store.ttl import ttl_changes
+from compare.store.view_security import as_definer
 from ingest.errors import FatalError
 from ingest.settings import StoreSettings
 
@@ -232,10 +233,11 @@ def _view_steps(
         statements = _statements(store, sql, cluster)
         if len(statements) != 1:
             raise FatalError(f"view {name}: sql/views/{name}.sql must hold one statement")
-        mark = hashlib.sha256((schema + statements[0]).encode()).hexdigest()[:16]
+        statement = as_definer(statements[0])
+        mark = hashlib.sha256((schema + statement).encode()).hexdigest()[:16]
         comment = f"Made by gnomon migrate. Checksum {mark}."
         if name not in live or live[name].comment != comment:
-            steps.append(Step("view", name, (f"{statements[0]}\nCOMMENT '{comment}'",), mark))
+            steps.append(Step("view", name, (f"{statement}\nCOMMENT '{comment}'",), mark))
     return steps
 
 

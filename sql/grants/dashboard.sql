@@ -1,0 +1,32 @@
+-- Role of the explorer and of Grafana: the views, read-only; short queries, since many run at once.
+CREATE ROLE IF NOT EXISTS gnomon_dashboard;
+CREATE SETTINGS PROFILE IF NOT EXISTS gnomon_dashboard SETTINGS
+    readonly = 2,
+    max_execution_time = 30 MIN 1 MAX 30,
+    timeout_overflow_mode = 'throw' CONST,
+    max_memory_usage = 2000000000 MIN 1 MAX 2000000000,
+    max_result_rows = 100000 MIN 1 MAX 1000000,
+    result_overflow_mode = 'throw' CONST,
+    max_rows_to_read = 2000000000 MIN 1 MAX 2000000000,
+    read_overflow_mode = 'throw' CONST,
+    max_concurrent_queries_for_user = 32 CONST
+TO gnomon_dashboard;
+GRANT SELECT ON gnomon.accounting_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.alerts_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.dead_letters_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.delivered_ranges_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.detectors_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.experiments_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.findings_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.forced_pairs_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.noise_pairs_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.observations_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.outcomes_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.pairs_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.positions_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.requests_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.rollup_daily_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.rollup_hourly_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.rollup_minutes_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.rollup_range_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.tokens_v1 TO gnomon_dashboard;
