@@ -117,8 +117,10 @@ class TripleTokens:
 
 def lift_triples(source: msgspec.Raw, asked: int | None, room: int) -> tuple[Meta, TripleTokens] | None:
     """Take a `meta_info` of at most `room` tokens; None where it is not regular, read it one by one then."""
-    data = memoryview(source)
-    if len(data) > MAX_FAST_BYTES or (asked is not None and asked < 0) or _SURROGATE.search(data):
+    if len(memoryview(source)) > MAX_FAST_BYTES or (asked is not None and asked < 0):
+        return None
+    data = bytes(source)
+    if b"\\u" in data and _SURROGATE.search(data):
         return None
     try:
         meta = _META.decode(data)
