@@ -12,6 +12,7 @@ import msgspec
 
 from compare.cli.locate import locate_store, store_options
 from ingest.errors import FatalError
+from ingest.settings import StoreSettings
 
 
 @click.command()
@@ -32,11 +33,8 @@ def dashboard(folder: Path | None, config_file: Path | None, port: int, address:
     refuse_taken_port(address, port)
     spec = find_spec("dashboards")
     assert spec is not None and spec.origin is not None
-    environment = dict(os.environ)
-    for name, value in msgspec.structs.asdict(settings).items():
-        environment.pop(f"GNOMON_STORE_{name.upper()}", None)
-        if value is not None:
-            environment[f"GNOMON_STORE_{name.upper()}"] = str(value)
+    others = {name: value for name, value in os.environ.items() if name not in _store_variables()}
+    environment = {**others, **store_environment(settings)}
     command = [sys.executable, "-m", "streamlit", "run", str(Path(spec.origin).with_name("app.py"))]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
@@ -44,3 +42,18 @@ def dashboard(folder: Path | None, config_file: Path | None, port: int, address:
     # The explorer takes this process over, so that signals and the exit code are its own.
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
+
+
+def store_environment(settings: StoreSettings) -> dict[str, str]:
+    """Return the variables that tell the explorer its store; `dashboards.connection` reads them."""
+    values = msgspec.structs.asdict(settings)
+    # What is a table of its own, such as the TTLs, serves those who write.
+    return {
+        f"GNOMON_STORE_{name.upper()}": str(value)
+        for name, value in values.items()
+        if value is not None and not isinstance(value, msgspec.Struct)
+    }
+
+
+def _store_variables() -> set[str]:
+    return {f"GNOMON_STORE_{field.name.upper()}" for field in msgspec.structs.fields(StoreSettings)}

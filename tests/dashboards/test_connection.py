@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
+from compare.cli.dashboard import store_environment
 from dashboards.connection import store_settings
 from ingest.errors import SettingsError
 from ingest.settings import StoreSettings
@@ -19,8 +19,9 @@ def test_what_is_set_comes_back() -> None:
         tls_ca_file="/etc/ca.pem",
         verify_tls=False,
         max_memory_bytes=123_456_789,
+        cluster="prod",
     )
-    assert store_settings(_variables(given)) == given
+    assert store_settings(store_environment(given)) == given
 
 
 def test_what_is_not_set_is_the_default() -> None:
@@ -33,8 +34,3 @@ def test_what_is_not_set_is_the_default() -> None:
 def test_what_does_not_fit_is_said(environ: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="GNOMON_STORE_"):
         store_settings(environ)
-
-
-def _variables(settings: StoreSettings) -> dict[str, str]:
-    values = msgspec.structs.asdict(settings)
-    return {f"GNOMON_STORE_{name.upper()}": str(value) for name, value in values.items()}
