@@ -129,12 +129,6 @@ class LlamaCpp:
             return None
         return tokens
 
-    async def detokenize(self, ids: list[int]) -> str | None:
-        """Return the text of token ids."""
-        status, value = await self._endpoint.request_json("POST", "/detokenize", {"tokens": ids})
-        text = value.get("content") if status == 200 and isinstance(value, dict) else None
-        return text if isinstance(text, str) else None
-
     async def next_tokens(
         self, contexts: list[list[int]], *, top: int, slot: int, use_cache: bool = True
     ) -> list[Token] | None:

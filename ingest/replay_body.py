@@ -38,7 +38,6 @@ MASK_KEYS = (
 )
 """What masks tokens, by engine: vLLM's, llama.cpp's, SGLang's, Ollama's `format`."""
 
-LEGACY_PATH_END = "/completions"
 LEGACY_DEFAULT_MAX_TOKENS = 16
 """What the completions API generates where `max_tokens` is not set."""
 

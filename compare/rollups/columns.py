@@ -60,7 +60,6 @@ SUMMED = (
 
 LEVELS = (0.01, 0.05, 0.5, 0.9, 0.95, 0.99)
 LEVELS_SQL = ", ".join(f"{level:g}" for level in LEVELS)
-SUFFIXES = tuple(f"p{100 * level:g}" for level in LEVELS)
 
 
 def aggregates() -> dict[str, str]:
