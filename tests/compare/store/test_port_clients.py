@@ -247,6 +247,7 @@ def test_a_client_that_leaves_frees_its_slot_and_stops_its_query(
         leave_during(small_port.url, token, sql, after_bytes=after_bytes)
         until(lambda: running(migrated_store, "1000000000000") == 0)
         until(partial(is_free, small_port.url, token))
+        assert running(migrated_store, "1000000000000") == 0
 
 
 def test_readers_never_keep_a_writer_out(small_port: HttpPort, migrated_store: Store) -> None:
