@@ -27,6 +27,24 @@ def test_a_token_that_was_impossible_is_a_fault() -> None:
     assert ("logits", "chosen_impossible") in found(_with(chosen))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}},
+        {"guided_choice": ["yes", "no"]},
+        {"structured_outputs": {"regex": "a+"}},
+        {"grammar": 'root ::= "a"'},
+        {"tool_choice": "required", "tools": []},
+    ],
+)
+def test_a_mask_over_a_whole_answer_raises_no_logits_finding(body: dict[str, object]) -> None:
+    """Before the mask another token is likelier than the chosen one; after it the list is sure of itself."""
+    sure = [token(f" w{n}", 0.0, IMPOSSIBLE, IMPOSSIBLE) for n in range(40)]
+    unlikely = [token(f" v{n}", -14.0, -0.01, -5.0) for n in range(40)]
+    assert "logits" not in families(_with(*sure, *unlikely, body=body))
+    assert "logits" in families(_with(*sure, *unlikely))
+
+
 def test_masked_alternatives_are_quiet() -> None:
     masked = token("{", -0.01, IMPOSSIBLE, IMPOSSIBLE, IMPOSSIBLE)
     assert "logits" not in families(_with(masked, body={"response_format": {"type": "json_object"}}))
