@@ -9,6 +9,7 @@ from ingest.decoded import Decoded, Fields, from_unix, guess_endpoint, json_type
 from ingest.errors import DeadLetterError
 from ingest.json_reader import read_json, without_non_finite
 from ingest.records import RawRecord
+from ingest.replay_header import REPLAY_OF, replay_of
 from ingest.request import api_of
 
 GOREPLAY_FORMAT = "goreplay"
@@ -79,12 +80,11 @@ def decode_goreplay(tree: dict[str, Any]) -> tuple[Decoded, bool]:
 def decode_bare(tree: dict[str, Any], record: RawRecord) -> Decoded:
     """The value is the body; everything else comes from the Kafka headers.
 
-    Without a request id in a header the record's position is the id. The key is not used: it is
-    often the tenant's, and equal ids count as duplicates.
+    Without a request id in a header the record's position is the id, or the one that it had before it was
+    sent again. The key is not used: it is often the tenant's, and equal ids count as duplicates.
     """
     headers = {name.lower(): value.decode("utf-8", "replace") for name, value in record.headers if value}
-    position = record.position
-    fallback = f"{position.topic}/{position.topic_id}/{position.partition}/{position.offset}"
+    fallback = headers.get(REPLAY_OF) or replay_of(record.position)
     sent = _first(headers, SENT_AT_HEADERS)
     sent_at = parse_time(sent) if sent else None
     return Decoded(

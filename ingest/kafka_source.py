@@ -246,7 +246,7 @@ class KafkaSource:
             self._assigned[tp.partition] = (epoch, topic_id, position)
             # Noted before it is handed over: a record may not have an outcome before it is known.
             self._log.deliver(tp.partition, epoch, [record.offset for record in records], position)
-            self._hand_over.put([Delivered(_raw(record, topic_id), epoch) for record in records])
+            self._hand_over.put([Delivered(raw_record(record, topic_id), epoch) for record in records])
             with self._lock:
                 self._progress[tp.partition] = Progress(position, self._consumer.highwater(tp))
 
@@ -346,7 +346,8 @@ class _Rebalance(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # kafka
         self._source._given(assigned)
 
 
-def _raw(record: Any, topic_id: str) -> RawRecord:
+def raw_record(record: Any, topic_id: str) -> RawRecord:
+    """What kafka-python delivered, as our own record."""
     return RawRecord(
         position=SourcePosition(record.topic, topic_id, record.partition, record.offset),
         timestamp_ms=record.timestamp,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,29 +11,21 @@ from pathlib import Path
 from typing import IO, Any
 
 import msgspec
-from kafka import KafkaProducer
 from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
 
 from ingest.decode import decode, oversize
 from ingest.errors import DeadLetterError, FatalError
 from ingest.kafka_errors import judge
-from ingest.kafka_options import common_options, require_broker
+from ingest.kafka_producer import DELIVERY_S, HEADROOM_BYTES, open_producer
 from ingest.records import MirroredRequest, RawRecord, SourcePosition
 from ingest.settings import KafkaSettings
 
 MAX_REPORTED_LINES = 10_000
 """Bad lines beyond this many are counted, not listed."""
 
-_log = logging.getLogger(__name__)
-
-_HEADROOM_BYTES = 1024 * 1024
 _WINDOW_RECORDS = 2_000
 _WINDOW_BYTES = 64 * 1024 * 1024
 _PROGRESS_BYTES = 64 * 1024
-_REACH_S = 9.0
-_CONNECT_MS = 5_000
-_DELIVERY_MS = 20_000
 
 OnProgress = Callable[[int, int | None], None]
 
@@ -59,7 +50,7 @@ def mirror_lines(
 
     Raises FatalError if the file cannot be read, the topic does not exist, or no broker answers.
     """
-    with _opened(path) as (stream, size), _producer(settings) as producer:
+    with _opened(path) as (stream, size), open_producer(settings) as producer:
         return _Run(settings, producer, keep_times).send_all(stream, size, on_progress)
 
 
@@ -133,7 +124,7 @@ class _Run:
         number, length, future = self._in_flight.popleft()
         self._bytes_in_flight -= length
         try:
-            future.get(timeout=_DELIVERY_MS / 1000 + 5)
+            future.get(timeout=DELIVERY_S + 5)
         except kafka_errors.MessageSizeTooLargeError:
             topic = self._settings.topic
             self._refuse(
@@ -183,87 +174,6 @@ def _lines(stream: IO[bytes], limit: int) -> Iterator[tuple[int, int, bytes | No
             yield number, length, content
             continue
         while line and not line.endswith(b"\n"):
-            line = stream.readline(_HEADROOM_BYTES)
+            line = stream.readline(HEADROOM_BYTES)
             length += len(line)
         yield number, length, None
-
-
-@contextmanager
-def _producer(settings: KafkaSettings) -> Iterator[Any]:
-    options = common_options(settings)
-    require_broker(settings, timeout_s=_REACH_S / len(settings.bootstrap_servers))
-    clients: list[Any] = []
-
-    def keep_client(**config: Any) -> Any:
-        clients.append(KafkaNetClient(**config))
-        return clients[-1]
-
-    try:
-        producer = KafkaProducer(
-            **options,
-            acks="all",
-            max_request_size=settings.max_record_bytes + _HEADROOM_BYTES,
-            # A broker measures a whole batch against max.message.bytes, 1 MiB where it was not raised.
-            batch_size=256 * 1024,
-            linger_ms=20,
-            bootstrap_timeout_ms=_CONNECT_MS,
-            max_block_ms=_CONNECT_MS,
-            request_timeout_ms=_CONNECT_MS,
-            delivery_timeout_ms=_DELIVERY_MS,
-            metrics_enabled=False,
-            kafka_client=keep_client,
-        )
-    except kafka_errors.KafkaError as error:
-        # kafka-python leaves its thread and sockets behind when bootstrap fails.
-        for client in clients:
-            client.close()
-        raise FatalError(_no_bootstrap(error, settings)) from error
-    try:
-        _require_topic(producer, clients, settings)
-        yield producer
-    finally:
-        _close(producer)
-
-
-def _close(producer: Any) -> None:
-    """Close, dropping what a broker that went away never took.
-
-    kafka-python 3.0 raises out of `close` where records are left, before it ends its thread.
-    """
-    try:
-        producer.close(timeout=_CONNECT_MS / 1000)
-    except kafka_errors.KafkaTimeoutError:
-        producer._sender.force_close()
-        producer._sender.join(_CONNECT_MS / 1000)
-        if producer._sender.is_alive():
-            _log.warning("the connection to Kafka could not be closed; it ends with this process")
-        else:
-            producer.close(timeout=0)
-
-
-def _require_topic(producer: Any, clients: list[Any], settings: KafkaSettings) -> None:
-    """Raise FatalError where the topic is missing: made by accident it would refuse large records."""
-    for client in clients:
-        # kafka-python 3.0 does not pass its own option on: the metadata request would make the topic.
-        client.cluster.config["allow_auto_create_topics"] = False
-    try:
-        producer.partitions_for(settings.topic)
-    except kafka_errors.KafkaTimeoutError as error:
-        servers = ", ".join(settings.bootstrap_servers)
-        raise FatalError(
-            f"topic {settings.topic!r} does not exist on Kafka at {servers}: create it or set kafka.topic"
-        ) from error
-    except kafka_errors.KafkaError as error:
-        raise FatalError(str(judge(error, settings))) from error
-
-
-def _no_bootstrap(error: Exception, settings: KafkaSettings) -> str:
-    if isinstance(error, kafka_errors.KafkaTimeoutError):
-        servers = ", ".join(settings.bootstrap_servers)
-        asks_password = settings.security_protocol.startswith("SASL")
-        # Some brokers close the connection on a wrong password and say nothing.
-        doubt = f"kafka.security_protocol = {settings.security_protocol}" + (
-            f" and the password of {settings.username!r}" if asks_password else ""
-        )
-        return f"no Kafka broker answers at {servers}: the port is open; check {doubt}"
-    return str(judge(error, settings))

@@ -139,9 +139,9 @@ def test_missing_file_and_folder(broker: EmbeddedBroker, topic: str, tmp_path: P
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give up after one or two seconds instead of 5 and 20."""
-    monkeypatch.setattr("ingest.mirror._CONNECT_MS", 1_000)
-    monkeypatch.setattr("ingest.mirror._DELIVERY_MS", 2_000)
-    monkeypatch.setattr("ingest.mirror._REACH_S", 1.0)
+    monkeypatch.setattr("ingest.kafka_producer._CONNECT_MS", 1_000)
+    monkeypatch.setattr("ingest.kafka_producer.DELIVERY_S", 2.0)
+    monkeypatch.setattr("ingest.kafka_producer._REACH_S", 1.0)
 
 
 @pytest.mark.usefixtures("impatient")
