@@ -26,6 +26,12 @@ alone can hold all the unseen mass), the minimum has s = t = 0 and the two sides
 The value is a true lower bound, never negative, and never below the bound that lumps everything
 outside both lists (data processing inequality). From top-k reports there is no finite upper bound.
 
+r_Q is what a server's probabilities leave of 1, so it is no better than their rounding. Where it is under
+`ROUNDING_MASS` it may be that large if this lowers the value: the minimum is taken over its size too. At
+every size the value is at least the lumped one, so it is at least the lumped one with the same allowance. It
+may lie under the lumped one without it, which on a server's own numbers can pass the truth without limit:
+where its candidate bucket is rounding alone, a token of 4 % in the reference's bucket gives any value.
+
 Sources: Cover and Thomas, Elements of Information Theory, 2.7 (log-sum inequality); Boyd and
 Vandenberghe, Convex Optimization, 5.5.3 and example 5.2 (water-filling).
 """
