@@ -64,6 +64,7 @@ _OWN_WORDS = frozenset(
         "finding.side",
         "finding.unit",
         "source_format",
+        "schema_guess",
         "source",
         "reason",
     }

@@ -25,6 +25,7 @@ from compare.side_rows import (
 )
 from compare.slices import kind_of, language_of_request
 from ingest.errors import FatalError
+from ingest.shape_guess import guess_shape
 
 # Every score has a column of its name in `pairs` and `noise_pairs`; ratios may leave Float32's range.
 SCORE_COLUMNS = (
@@ -252,6 +253,8 @@ def dead_letter_row(experiment: str, outcome: OtherOutcome) -> Row:
         "key": raw.key if raw else None,
         "value": raw.value if raw else None,
         "headers": [(text(name), value) for name, value in raw.headers] if raw else [],
+        "schema_guess": guess_shape(raw.value) if raw else "",
+        "replayed_at": None,
     }
 
 
@@ -267,7 +270,7 @@ def range_row(experiment: str, delivered: DeliveredRange, now: datetime) -> Row:
         "end_offset": delivered.end_offset,
         "records": delivered.records,
         "ingested_at": now,
-        "version": microseconds(now),
+        "version": delivered.version or microseconds(now),
     }
 
 

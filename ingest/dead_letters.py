@@ -15,6 +15,7 @@ from ingest.kafka_options import common_options, require_reachable
 from ingest.records import RawRecord
 from ingest.redact import Redactor
 from ingest.settings import KafkaSettings
+from ingest.shape_guess import guess_shape
 
 _HEADERS_BYTES = 1024 * 1024
 _MAX_MESSAGE_CHARACTERS = 1000
@@ -28,8 +29,9 @@ class DeadLetterTopic:
     """A producer to `kafka.dead_letter_topic`, connected when the first letter is sent.
 
     Not thread-safe: one thread sends and closes. Headers of a letter are the record's own, then
-    `gnomon.topic`, `.topic_id`, `.partition`, `.offset`, `.timestamp_ms`, `.reason`, `.message`; and
-    `.is_redacted` where `redactor` took something out, so that these are not the original bytes.
+    `gnomon.topic`, `.topic_id`, `.partition`, `.offset`, `.timestamp_ms`, `.reason`, `.message` and
+    `.schema_guess` (what the record looks like); and `.is_redacted` where `redactor` took something out, so
+    that these are not the original bytes.
     """
 
     def __init__(self, settings: KafkaSettings, redactor: Redactor | None = None) -> None:
@@ -43,10 +45,10 @@ class DeadLetterTopic:
         Raises RetryError if it has not: the caller must try again and commit nothing past the
         record. Also then if the topic's `max.message.bytes` is too small, which a person must raise.
         """
-        is_redacted = False
+        is_redacted, guess = False, guess_shape(raw.value)
         if self._redactor is not None:
             raw, message, is_redacted = self._redactor.letter(raw, message)
-        headers = [*raw.headers, *_own_headers(raw, reason, message)]
+        headers = [*raw.headers, *_own_headers(raw, reason, message, guess)]
         if is_redacted:
             headers.append(("gnomon.is_redacted", b"true"))
         try:
@@ -93,7 +95,7 @@ class DeadLetterTopic:
             raise
 
 
-def _own_headers(raw: RawRecord, reason: str, message: str) -> list[tuple[str, bytes]]:
+def _own_headers(raw: RawRecord, reason: str, message: str, guess: str) -> list[tuple[str, bytes]]:
     own = {
         "topic": raw.position.topic,
         "topic_id": raw.position.topic_id,
@@ -102,5 +104,6 @@ def _own_headers(raw: RawRecord, reason: str, message: str) -> list[tuple[str, b
         "timestamp_ms": str(raw.timestamp_ms),
         "reason": reason,
         "message": message[:_MAX_MESSAGE_CHARACTERS],
+        "schema_guess": guess,
     }
     return [(f"gnomon.{name}", value.encode("utf-8", "replace")) for name, value in own.items()]

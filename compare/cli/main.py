@@ -10,6 +10,7 @@ import click
 
 from compare.cli.dashboard import dashboard
 from compare.cli.demo import demo
+from compare.cli.dlq import dlq
 from compare.cli.floor import floor
 from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
@@ -32,7 +33,21 @@ def cli() -> None:
     """
 
 
-for command in (demo, run, config, mirror, inspect, compare, floor, sql, migrate, rollup, purge, dashboard):
+for command in (
+    demo,
+    run,
+    config,
+    mirror,
+    inspect,
+    compare,
+    floor,
+    sql,
+    migrate,
+    rollup,
+    purge,
+    dlq,
+    dashboard,
+):
     cli.add_command(command)
 
 

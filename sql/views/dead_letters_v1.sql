@@ -1,5 +1,6 @@
 -- Grain: one record that could not be decoded, or one row that the store refused (`source` names its table).
 -- Deduplication: FINAL keeps the latest version of (experiment, topic_id, partition, offset, source).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW dead_letters_v1 AS
 SELECT
@@ -18,5 +19,8 @@ SELECT
     headers,
     mirrored_at,
     ingested_at,
-    is_redacted
+    is_redacted,
+    schema_guess,
+    replayed_at
 FROM dead_letters FINAL
+SETTINGS defer_partition_pruning_after_final = 0

@@ -58,6 +58,7 @@ def test_bytes_headers_position_and_reason_arrive(broker: EmbeddedBroker, topic:
         "gnomon.offset": b"41",
         "gnomon.timestamp_ms": b"1790000000123",
         "gnomon.reason": b"invalid_json",
+        "gnomon.schema_guess": b"text",
     }
     assert second[1] == b""
     assert third[1] == b"y" * (18 * 1024 * 1024)
