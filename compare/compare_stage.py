@@ -1,4 +1,4 @@
-"""The comparison of pairs on a thread of its own, in batches, never on the event loop."""
+"""The comparison of pairs in batches, never on the event loop: a thread waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ingest.errors import DeadLetterError
 from ingest.pair import ResponsePair
 
 Compare = Callable[[Sequence[ResponsePair]], list[Comparison | DeadLetterError]]
-"""Compares pairs: one result for each, in order. A pair that breaks a metric gives its error."""
+"""Compares pairs: one result for each, in order. A pair that breaks a metric gives its error.
+
+Without pairs it gets ready: whatever it has to wait for is there afterwards.
+"""
 
 _Waiting = tuple[Sequence[ResponsePair], "asyncio.Future[list[Comparison | DeadLetterError]]"]
 
@@ -36,8 +39,9 @@ class CompareStage:
         return await future
 
     async def run(self) -> None:
-        """Serve callers until cancelled."""
+        """Serve callers until cancelled. What the comparison cannot be ready without is raised at once."""
         loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._compare, ())
         while True:
             group = [await self._queue.get()]
             while not self._queue.empty() and sum(len(pairs) for pairs, _ in group) < self._max_pairs:

@@ -1,7 +1,7 @@
 """The pipeline: source, intake, replay, comparison, batch, store, ledger, commit.
 
     KafkaSource ──► Intake ──► Replayer ──► CompareStage ──► Batcher ──► Writer ──► Ledger ──► commit
-     a thread       (decode,    (asyncio,    (a thread,                  (a thread)              │
+     a thread       (decode,    (asyncio,    (a process,                 (a thread)              │
         ▲            skips)      endpoints)    batches)                                          │
         └────────────────────────────────────────────────────────────────────────────────────────┘
 

@@ -15,12 +15,11 @@ from typing import TypeVar
 import msgspec
 
 from compare.alerts.runner import AlertRunner
+from compare.compare_process import CompareProcess
 from compare.compare_stage import Compare
-from compare.comparison import compare_pairs
 from compare.counters import Counters
 from compare.intake import Intake
 from compare.ledger import Ledger
-from compare.metrics.embedding import TextEncoder
 from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
 from compare.purged import PurgedPositions, read_purged
@@ -83,8 +82,9 @@ def run_service(
         if store is None:
             store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
+        # It loads its model while the rest is opened, and while Kafka joins the group.
+        compare = stack.enter_context(CompareProcess(_with_near_tie(store, settings)))
         purged = _waiting_for(partial(read_purged, store), startup_timeout_s)
-        compare = _comparison(_with_near_tie(store, settings))
         # Calls on one handle wait for each other, and no insert shall wait for the alerts.
         alert_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         experiment = settings.experiment
@@ -143,11 +143,6 @@ async def _serve(
     )
     with _Signals(pipeline.stop):
         return await pipeline.run(stop_when)
-
-
-def _comparison(settings: Settings) -> Compare:
-    encoder = TextEncoder(settings.compare.embedding_model) if settings.compare.embedding_model else None
-    return partial(compare_pairs, encoder=encoder, settings=settings)
 
 
 def _with_near_tie(store: Store, settings: Settings) -> Settings:

@@ -40,6 +40,10 @@ class DeadLetterError(GnomonError):
         super().__init__(message)
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type[DeadLetterError], tuple[str, str]]:
+        # The default knows of one argument only. It comes back from the comparison's process.
+        return type(self), (self.reason, str(self))
+
 
 class FatalError(GnomonError):
     """The job cannot go on."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
+from hashlib import blake2b
 from itertools import accumulate
+from multiprocessing import current_process
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,10 @@ from numpy.typing import NDArray
 PATH = Path(__file__).with_name("_scan.so")
 """Where the build puts it, whatever the platform calls its libraries."""
 
-SEED = int.from_bytes(os.urandom(8), "little")
+_SECRET = blake2b(current_process().authkey, digest_size=8, person=b"gnomon keys").digest()
+"""Random, and the same in the processes that multiprocessing spawns: columns with keys travel there."""
+
+SEED = int.from_bytes(_SECRET, "little")
 """Nobody who writes an answer can know which bytes would have the same key."""
 
 ESCAPED, NO_BYTES, REPLACEMENT, UNDECODABLE, NOT_ASCII, ANGLE, UNLISTED = (1 << n for n in range(7))
@@ -150,7 +154,7 @@ def keys_of(raws: list[bytes | None], no_key: int) -> NDArray[np.uint64]:
     """Return a key for each byte string, equal where the bytes are; `no_key` for None."""
     if LIBRARY is None:
         return np.array(
-            [no_key if raw is None else (hash(raw) & 0xFFFFFFFFFFFFFFFF) or 1 for raw in raws],
+            [no_key if raw is None else _slow_key(raw) for raw in raws],
             dtype=np.uint64,
         )
     keys = np.empty(len(raws), dtype=np.uint64)
@@ -159,6 +163,11 @@ def keys_of(raws: list[bytes | None], no_key: int) -> NDArray[np.uint64]:
     LIBRARY.gnomon_keys(joined, ends.ctypes.data, len(raws), SEED, keys.ctypes.data)
     keys[[raw is None for raw in raws]] = no_key
     return keys
+
+
+def _slow_key(raw: bytes) -> int:
+    # Not `hash`, whose secret every process has for itself.
+    return int.from_bytes(blake2b(raw, digest_size=8, key=_SECRET).digest(), "little") or 1
 
 
 class Scanner:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
-from typing import Protocol, overload
+from itertools import accumulate, chain, islice
+from typing import Any, Protocol, overload
 
 import msgspec
 import numpy as np
@@ -42,7 +42,7 @@ class TokenColumns:
     """n tokens and, flat behind each other, the m entries of their lists.
 
     Entries of token i are `start[i]:start[i + 1]`. A key stands for a token's bytes: two are equal where
-    the bytes are (but for a chance of 2**-64), within one process only.
+    the bytes are (but for a chance of 2**-64), within one process and those that it spawns.
     """
 
     logprob: NDArray[np.float64]
@@ -148,10 +148,56 @@ class Tokens(Sequence[Token]):
     def __repr__(self) -> str:
         return f"Tokens({self._all()!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is known, as it is known: the text behind the tokens, else their fields.
+
+        Thousands of alternatives, one by one, would take fifty times as long as the text.
+        """
+        if self._objects is None:
+            return Tokens.backed, (self._backing,)
+        return _with_columns, (*_fields_of(self._objects), self._columns)
+
 
 def key_of(raw: bytes | None) -> int:
     """Return the key of a token's bytes, NO_KEY for None."""
     return int(keys_of([raw], NO_KEY)[0])
+
+
+_Fields = tuple[list[Any], ...]
+
+
+def _fields_of(tokens: Sequence[Token]) -> tuple[_Fields, _Fields]:
+    """Return the fields of tokens and of all their entries, each a flat list."""
+    entries = list(chain.from_iterable(token.top for token in tokens))
+    given = [entry.given_bytes for entry in entries]
+    return (
+        [token.text for token in tokens],
+        [token.logprob for token in tokens],
+        [token.raw for token in tokens],
+        [token.id for token in tokens],
+        [token.ranked for token in tokens],
+        [len(token.top) for token in tokens],
+    ), (
+        [entry.text for entry in entries],
+        [entry.logprob for entry in entries],
+        [bytes(item) if isinstance(item, msgspec.Raw) else item for item in given],
+        [entry.id for entry in entries],
+        [isinstance(item, msgspec.Raw) for item in given],
+    )
+
+
+def _with_columns(tokens: _Fields, entries: _Fields, columns: TokenColumns | None) -> Tokens:
+    """Undo `_fields_of`."""
+    listed = (
+        Alternative(text, logprob, msgspec.Raw(given) if is_raw else given, number)
+        for text, logprob, given, number, is_raw in zip(*entries, strict=True)
+    )
+    made = Tokens(
+        Token(text, logprob, raw, number, tuple(islice(listed, size)), ranked)
+        for text, logprob, raw, number, ranked, size in zip(*tokens, strict=True)
+    )
+    made._columns = columns
+    return made
 
 
 def _columns_of(tokens: Sequence[Token]) -> TokenColumns:

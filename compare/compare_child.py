@@ -1,0 +1,168 @@
+"""The other side of `compare.compare_process`: what runs in the process that compares.
+
+It takes pairs one by one, an empty message behind the last of a batch, compares them, and gives back one
+`Result` for each; `Ready` says that everything is loaded, `Raised` that the batch gave an error. Log records
+go the same way, in between.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from logging.handlers import QueueHandler
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from compare.compare_stage import Compare
+from compare.comparison import compare_pairs
+from compare.metrics.embedding import TextEncoder
+from compare.redacted_logs import redacted_logs
+from compare.result import Comparison
+from ingest.errors import DeadLetterError, GnomonError
+from ingest.pair import ResponsePair
+from ingest.redact import redactor_of
+from ingest.settings import Settings
+
+NICENESS = 10
+"""By how much the comparison stands back behind replay: docs/design/0007-comparison-in-a-process.md."""
+
+OOM_SCORE = 300
+"""How much likelier, in thousandths of the memory, the kernel takes this process than its parent."""
+
+END_OF_BATCH = b""
+
+_log = logging.getLogger(__name__)
+
+
+class Ready(NamedTuple):
+    """Everything is loaded."""
+
+
+class Result(NamedTuple):
+    """What became of the next pair."""
+
+    value: Comparison | DeadLetterError
+
+
+class Raised(NamedTuple):
+    """What the batch, or loading, gave instead: a known error, else None, and its traceback."""
+
+    error: GnomonError | None
+    summary: str
+    text: str
+
+
+class Logged(NamedTuple):
+    """A log record whose message is made and redacted."""
+
+    record: logging.LogRecord
+
+
+Message = Ready | Result | Raised | Logged
+
+
+def ready_comparison(settings: Settings) -> Compare:
+    """Return `compare_pairs` with its encoder loaded. Raises SettingsError if it cannot be."""
+    encoder = TextEncoder(settings.compare.embedding_model) if settings.compare.embedding_model else None
+    if encoder is not None:
+        encoder.encode_pairs([("one text", "another")])
+    return partial(compare_pairs, encoder=encoder, settings=settings)
+
+
+def serve(
+    connection: Connection, settings: Settings, make: Callable[[Settings], Compare], log_level: int
+) -> None:
+    """Serve the parent until it closes its end. Also ends, wherever it is, when the parent is no more."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _stand_back()
+    channel = _Channel(connection)
+    root = logging.getLogger()
+    root.handlers = [_ToParent(channel)]
+    root.setLevel(log_level)
+    # When the parent has closed its end, or is gone, nobody is left who could be told.
+    with redacted_logs(redactor_of(settings.redaction)), suppress(EOFError, OSError):
+        try:
+            compare = make(settings)
+        except Exception as error:
+            channel.send(_raised(error))
+            return
+        channel.send(Ready())
+        while True:
+            _serve_batch(channel, _received(connection), compare)
+
+
+class _Channel:
+    """Sends whole messages, whichever thread they come from."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def send(self, message: Message) -> None:
+        with self._lock:
+            self._connection.send(message)
+
+
+class _ToParent(QueueHandler):
+    """Hands records to the parent's loggers; messages and tracebacks are made to text here."""
+
+    def __init__(self, channel: _Channel) -> None:
+        super().__init__(None)  # type: ignore[arg-type]  # `enqueue` alone would use it
+        self._channel = channel
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self._channel.send(Logged(record))
+
+
+def _received(connection: Connection) -> list[ResponsePair]:
+    pairs = []
+    while data := connection.recv_bytes():
+        pairs.append(pickle.loads(data))
+    return pairs
+
+
+def _serve_batch(channel: _Channel, pairs: list[ResponsePair], compare: Compare) -> None:
+    try:
+        results = compare(pairs)
+        if len(results) != len(pairs):
+            raise RuntimeError(f"{len(pairs)} pairs gave {len(results)} comparisons")
+    except MemoryError:
+        # Let this process die of it: the parent starts another and finds the pair that is too large.
+        raise
+    except Exception as error:
+        channel.send(_raised(error))
+        return
+    for result in results:
+        if isinstance(result, DeadLetterError) and result.__cause__ is not None:
+            # A cause does not travel; where the defect is can be read here only.
+            _log.error("%s", result, exc_info=result.__cause__)
+        channel.send(Result(result))
+
+
+def _raised(error: Exception) -> Raised:
+    known = error if isinstance(error, GnomonError) else None
+    text = "".join(traceback.format_exception(error))
+    return Raised(known, f"{type(error).__name__}: {error}", text)
+
+
+def _stand_back() -> None:
+    os.nice(NICENESS)
+    score = Path("/proc/self/oom_score_adj")
+    # Only Linux has it, and a sandbox may forbid it; then chance decides which of the two is taken.
+    with suppress(OSError):
+        score.write_text(str(min(1000, int(score.read_text()) + OOM_SCORE)))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,59 @@
+"""What a comparison's process of the tests does instead: it obeys the name of the request."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+from compare.compare_stage import Compare
+from compare.result import Comparison, Scores, Verdict, VerdictKind
+from ingest.errors import DeadLetterError, SettingsError
+from ingest.pair import ResponsePair
+from ingest.settings import Settings
+
+
+def obeying(settings: Settings) -> Compare:
+    """Return a comparison that does what each request's id says."""
+    return lambda pairs: [_obey(pair) for pair in pairs]
+
+
+def _obey(pair: ResponsePair) -> Comparison | DeadLetterError:
+    order, _, rest = pair.mirrored.request_id.partition(" ")
+    match order:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "kill-once" if not Path(rest).exists():
+            Path(rest).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "memory":
+            bytearray(2**62)
+        case "exit":
+            os._exit(int(rest))
+        case "sleep":
+            time.sleep(float(rest))
+        case "log":
+            logging.getLogger("tests.child").warning("seen: %s", rest)
+        case "defect":
+            raise ZeroDivisionError(rest)
+        case "dead":
+            failure = DeadLetterError("comparison_failed", rest)
+            try:
+                raise LookupError(f"the cause of {rest}")
+            except LookupError as error:
+                failure.__cause__ = error
+            return failure
+    verdict = Verdict(VerdictKind.MATCH, (pair.mirrored.request_id,))
+    return Comparison(scores=Scores({"pid": float(os.getpid())}), findings=(), verdict=verdict)
+
+
+def refusing(settings: Settings) -> Compare:
+    """Refuse to begin."""
+    raise SettingsError("compare.embedding_model = 'nothing' cannot be loaded: no such model")
+
+
+def dying(settings: Settings) -> Compare:
+    """End before it is ready."""
+    os._exit(3)
