@@ -10,18 +10,20 @@ from compare.result import Scores
 class EntropySums:
     """Sums of a side's bounds, gathered from the parts of its answer."""
 
-    __slots__ = ("count", "lower", "reason", "upper")
+    __slots__ = ("count", "lower", "reason", "upper", "upper_count")
 
     def __init__(self) -> None:
         self.lower = self.upper = 0.0
-        self.count = 0
+        self.count = self.upper_count = 0
         self.reason: str | None = None
 
-    def add(self, lower: float, upper: float, count: int, reason: Codes) -> None:
-        """Take one part: sums over its scored positions, their number, and every position's reason."""
-        self.lower += lower
-        self.upper += upper
+    def add(self, lower: tuple[float, int], upper: tuple[float, int], reason: Codes) -> None:
+        """Take one part: sums of both bounds and how many they are, and every position's reason."""
+        self.lower += lower[0]
+        self.upper += upper[0]
+        count = lower[1]
         self.count += count
+        self.upper_count += upper[1]
         if not count and len(reason) and self.reason is None:
             self.reason = first_reason(reason)
 
@@ -29,7 +31,10 @@ class EntropySums:
 def score_answer_entropy(
     name: str, reason: str | None, sums: EntropySums, scores: Scores, *, has_vocabulary: bool
 ) -> None:
-    """Put `entropy_<name>_lower_nats` and `_upper_nats`: means over the side's scored positions."""
+    """Put `entropy_<name>_lower_nats` and `_upper_nats`: means over the side's scored positions.
+
+    One list that shows the vocabulary to be larger than stated belies the upper bounds of all.
+    """
     lower_name, upper_name = f"entropy_{name}_lower_nats", f"entropy_{name}_upper_nats"
     if reason is None and not sums.count:
         reason = sums.reason or "no_logprobs"
@@ -38,7 +43,10 @@ def score_answer_entropy(
         scores.skip(upper_name, reason)
         return
     scores.put(lower_name, sums.lower / sums.count)
-    if has_vocabulary:
-        scores.put(upper_name, sums.upper / sums.count)
-    else:
+    if not has_vocabulary:
         scores.skip(upper_name, "no_vocabulary_size")
+    elif sums.upper_count < sums.count:
+        scores.skip(upper_name, "vocabulary_too_small")
+    else:
+        # Where the bounds meet, two sums of the same numbers may differ in the last bit.
+        scores.put(upper_name, max(sums.upper, sums.lower) / sums.count)

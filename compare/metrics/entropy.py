@@ -9,13 +9,17 @@ With known probabilities p, unseen mass r, last ranked probability m and vocabul
   at log 21 = 3.04, and a distribution that is far too flat could not be seen.)
 
 Both are exact consequences of the report: source, the concavity of -x log x.
+
+A stated V may be wrong. If the list names more tokens than V, or V - k tokens of m cannot hold r, no
+distribution over V tokens makes this report, and the upper bound would come out under the lower one: then
+there is none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from compare.metrics.distribution import Floats, Ints, Positions
+from compare.metrics.distribution import ROUNDING_MASS, Floats, Ints, Positions
 
 
 def entropy_lower(positions: Positions) -> Floats:
@@ -28,10 +32,18 @@ def entropy_lower(positions: Positions) -> Floats:
 
 
 def entropy_upper(positions: Positions, vocabulary_size: int | Ints) -> Floats:
-    """Return (n,) upper bounds in nats. `vocabulary_size`, one or (n,), counts the known tokens too."""
-    left = np.maximum(vocabulary_size - positions.known, 0)
+    """Return (n,) upper bounds in nats. `vocabulary_size`, one or (n,), counts the known tokens too.
+
+    Infinite where the report shows that the vocabulary is larger. Elsewhere never under the lower bound.
+    """
+    left = vocabulary_size - positions.known
+    room = np.maximum(left, 0) * positions.last_ranked
     tail = np.where(left > 0, positions.unseen, 0.0)
     upper: Floats = positions.surprise + _plogp(tail) + tail * np.log(np.maximum(left, 1))
+    is_over = positions.unseen > room
+    if is_over.any():  # by rounding, where it is little
+        upper[is_over] = np.maximum(upper, entropy_lower(positions))[is_over]
+    upper[(left < 0) | (positions.unseen > room + ROUNDING_MASS)] = np.inf
     return upper
 
 

@@ -23,7 +23,7 @@ class SideNumbers:
 
     lower: Floats
     upper: Floats
-    """NaN also where the size of the vocabulary is not known."""
+    """NaN also where the size of the vocabulary is not known, or stated too small for the list."""
     reason: Codes
 
     def part(self, rows: slice) -> SideNumbers:
@@ -123,7 +123,9 @@ def _side(positions: Positions, vocabulary_size: Ints) -> SideNumbers:
     if not vocabulary_size.any():
         return SideNumbers(lower, np.full_like(lower, np.nan), positions.reason)
     upper = _scored(entropy_upper(positions, vocabulary_size), positions.reason)
-    return SideNumbers(lower, np.where(vocabulary_size > 0, upper, np.nan), positions.reason)
+    return SideNumbers(
+        lower, np.where((vocabulary_size > 0) & (upper < np.inf), upper, np.nan), positions.reason
+    )
 
 
 def _join_sides(sides: Sequence[SideNumbers]) -> SideNumbers:

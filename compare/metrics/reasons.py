@@ -42,5 +42,6 @@ REASONS: dict[str, str] = {
     "tools": "the prompt that a template with tools makes cannot be had for forced scoring",
     "unknown_pieces": "the encoder does not know over 20 % of a text's word pieces",
     "unsupported_engine": "the engine cannot score given tokens",
+    "vocabulary_too_small": "a list shows more tokens, or more mass unseen, than the stated vocabulary holds",
 }
 """Every reason for which a metric may be unscored."""

@@ -194,7 +194,7 @@ def _entropies(side: str) -> tuple[MetricSpec, MetricSpec]:
         _nats(
             f"entropy_{side}_upper_nats",
             f"mean over its positions of {_UPPER}",
-            (*_SIDE, "no_vocabulary_size"),
+            (*_SIDE, "no_vocabulary_size", "vocabulary_too_small"),
         ),
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from compare.metrics.answer_entropy import EntropySums, score_answer_entropy
 from compare.metrics.blocks import Stretch
+from compare.metrics.distribution import Floats
 from compare.metrics.forced import forced_indices, forced_reason, score_forced
 from compare.metrics.pair_summary import PairSummary
 from compare.metrics.position_numbers import PairNumbers, SideNumbers, pair_numbers, side_numbers
@@ -115,10 +116,9 @@ def _answer_entropies(plans: Sequence[_Plan], summary: PairSummary) -> list[tupl
 
 
 def _add(sums: Sequence[EntropySums], runs: Runs, numbers: SideNumbers) -> None:
-    lower, counts = runs.sums(numbers.lower)
-    upper, _ = runs.sums(numbers.upper)
-    for own, span, low, high, count in zip(sums, runs.slices(), lower, upper, counts, strict=False):
-        own.add(low, high, count, numbers.reason[span])
+    lower, upper = (zip(*runs.sums(values), strict=True) for values in (numbers.lower, numbers.upper))
+    for own, span, low, high in zip(sums, runs.slices(), lower, upper, strict=False):
+        own.add(low, high, numbers.reason[span])
 
 
 def _result(plan: _Plan, summary: PairSummary, place: int, forced_place: int) -> TokenResult:
@@ -140,11 +140,17 @@ def _positions(numbers: PairNumbers, index: Sequence[int], roles: Sequence[str])
     columns = {
         "kl_lower_nats": np.where(numbers.kl_reason == 0, numbers.kl, np.nan),
         "reference_entropy_lower_nats": numbers.reference.lower,
-        "reference_entropy_upper_nats": numbers.reference.upper,
+        "reference_entropy_upper_nats": _upper(numbers.reference),
         "candidate_entropy_lower_nats": numbers.candidate.lower,
-        "candidate_entropy_upper_nats": numbers.candidate.upper,
+        "candidate_entropy_upper_nats": _upper(numbers.candidate),
         "js_lower_nats": numbers.js_lower,
         "js_upper_nats": numbers.js_upper,
         "probability_change": numbers.change,
     }
     return PositionScores.of_columns(index, columns, roles)
+
+
+def _upper(side: SideNumbers) -> Floats:
+    """Return a side's upper bounds: none where one of them is missing, and so the vocabulary is larger."""
+    is_belied = bool((np.isnan(side.upper) & ~np.isnan(side.lower)).any())
+    return np.full_like(side.upper, np.nan) if is_belied else side.upper

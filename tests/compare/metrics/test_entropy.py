@@ -58,3 +58,43 @@ def test_bounds_hold_on_random_distributions(k: int) -> None:
     assert np.count_nonzero(lower > truth + 1e-12) == 0
     assert np.count_nonzero(upper < truth - 1e-12) == 0
     assert (lower >= 0.0).all()
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_vocabulary_that_cannot_hold_the_unseen_mass_gives_no_upper_bound(size: int) -> None:
+    # Unseen 0.35, at most 0.15 a token: at least three more tokens than the two that are listed.
+    found = positions([report((1, 0.5), (2, 0.15))])
+    assert np.isinf(entropy_upper(found, size)[0])
+    assert entropy_upper(found, 5)[0] >= entropy_lower(found)[0]
+
+
+def test_a_list_longer_than_the_vocabulary_gives_no_upper_bound() -> None:
+    found = positions([report((1, 0.5), (2, 0.3), (3, 0.2)), report((1, 0.5), (2, 0.5))])
+    assert np.isinf(entropy_upper(found, 2)).tolist() == [True, False]
+
+
+def test_what_rounding_leaves_unseen_of_the_whole_vocabulary_is_no_contradiction() -> None:
+    # Two tokens are all there are; a server's 32 bits leave 3e-4.
+    found = positions([report((1, 0.6), (2, 0.3997))])
+    assert (
+        entropy_upper(found, 2)[0] == entropy_lower(found)[0] == pytest.approx(entropy([0.6, 0.4]), abs=4e-3)
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_the_bounds_are_in_order_whatever_the_stated_vocabulary(k: int) -> None:
+    random = np.random.default_rng(40 + k)
+    reports = [
+        top_k(random.dirichlet(np.full(60, random.choice([0.05, 1.0, 10.0]))) + 1e-15, k) for _ in range(1000)
+    ]
+    found = positions(reports)
+    size = random.integers(1, 70, len(reports))
+    lower, upper = entropy_lower(found), entropy_upper(found, size)
+    assert found.is_scored.all()
+    assert np.count_nonzero(~(upper >= lower)) == 0
+    # No bound: just where as many tokens as are left, each as likely as the last ranked one, are too few.
+    ranked = np.array([[math.exp(item.logprob) for item in one.entries] for one in reports])
+    unseen, last = 1.0 - ranked.sum(axis=1), ranked.min(axis=1)
+    is_short = (size < k) | (unseen > np.maximum(size - k, 0) * last + 5e-4)
+    assert (np.isinf(upper) == is_short).all()
+    assert 100 < is_short.sum() < 900

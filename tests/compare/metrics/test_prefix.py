@@ -85,6 +85,18 @@ def test_without_a_vocabulary_size_there_is_no_upper_bound() -> None:
     assert result.positions[0].reference_entropy_upper_nats is None
 
 
+def test_a_stated_vocabulary_that_is_too_small_gives_no_upper_bound_anywhere() -> None:
+    # The last position's list alone shows a third token.
+    wide = answer(token(1, (2, 0.1)), token(3, (4, 0.2), (5, 0.2), p=0.6))
+    scores = entropies(REFERENCE, wide, vocabulary_size=2)
+    assert scores.unscored["entropy_candidate_upper_nats"] == "vocabulary_too_small"
+    assert {"entropy_candidate_lower_nats", "entropy_reference_upper_nats"} <= scores.values.keys()
+    _, result = scored(wide, wide, vocabulary_size=2)
+    for side in ("reference", "candidate"):
+        assert result.positions.numbers(f"{side}_entropy_upper_nats") == [None, None]
+        assert None not in result.positions.numbers(f"{side}_entropy_lower_nats")
+
+
 @pytest.mark.parametrize(
     ("reference", "candidate", "more", "reason"),
     [
