@@ -1,8 +1,8 @@
 """One OpenAI-compatible server: a request goes in, an Observation comes out.
 
-What says nothing about the model (refused, DNS, TLS, 429, 502 to 504) is retried and then raised as
-EndpointAwayError. What says something about it (500, a hang, a cut stream, garbage) is an Observation with
-a Failure. Prompts are never written to a log or an error.
+What says nothing about the model (refused, DNS, TLS, 429, 502 to 504) is retried, waited for while the
+breaker is open, and then raised as EndpointAwayError. What says something about it (500, a hang, a cut
+stream, garbage) is an Observation with a Failure. Prompts are never written to a log or an error.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from ingest import http_errors
+from ingest.admission import Admission, Call, NotAdmitted, Patience, Priority
 from ingest.answer import StreamReader, read_answer
+from ingest.breaker import Breaker
 from ingest.errors import DeadLetterError, EndpointAwayError, FatalError
 from ingest.observation import Failure, FailureKind, Observation, Timings
+from ingest.pacing import Pace
 from ingest.settings import EndpointSettings
+from ingest.token_budget import TokenBudget, TokenUse, estimated, tokens_of_bytes, use_of
 from ingest.tolerant_json import loads
 from ingest.transport import Away, Reply, Transport
 
@@ -61,12 +65,29 @@ _FIRST_WAY = _Way(True, True)
 class Endpoint:
     """Asks one server. Use it as `async with Endpoint(name, settings) as endpoint`, or start and close it.
 
-    At most `settings.max_in_flight` requests are out at a time. `backoff_s` is the first retry's wait.
+    Every HTTP request, retries too, waits for its turn in `admission`, which keeps the settings' limits.
+    `backoff_s` is the first retry's wait.
     """
 
-    def __init__(self, name: str, settings: EndpointSettings, *, backoff_s: float = 0.25) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: EndpointSettings,
+        *,
+        backoff_s: float = 0.25,
+        budget: TokenBudget | None = None,
+    ) -> None:
         self.name = name
         self.settings = settings
+        self.budget = budget or TokenBudget(name, settings.tokens_per_day)
+        """What it was made to compute today. `ask` counts; who starts a record checks."""
+        self.admission = Admission(
+            Breaker(name, settings.breaker_failures),
+            Pace(settings.requests_per_second),
+            max_in_flight=settings.max_in_flight,
+            max_in_flight_bytes=settings.max_in_flight_bytes,
+            max_wait_s=settings.breaker_max_wait_s,
+        )
         self._backoff_s = backoff_s
         self._random = random.Random()
         self._transport = Transport(name, settings)
@@ -93,7 +114,14 @@ class Endpoint:
     ) -> None:
         await self.close()
 
-    async def ask(self, body: dict[str, Any], path: str) -> Observation:
+    async def ready(self) -> None:
+        """Wait while a person has paused the endpoint. Raises EndpointAwayError if the service ends first."""
+        try:
+            await self.admission.resumed()
+        except NotAdmitted as refused:
+            raise self._away(refused.why) from None
+
+    async def ask(self, body: dict[str, Any], path: str, priority: Priority = Priority.FIRST) -> Observation:
         """Send an OpenAI body to `path` and read the answer, streamed unless the server refuses that.
 
         `stream` and `stream_options` of the body are replaced. The timings are those of the attempt
@@ -103,82 +131,137 @@ class Endpoint:
         features = _features(body, path)
         way = self._ways.get(features, _FIRST_WAY)
         asked = _asked_alternatives(body)
+        patience = Patience()
         while True:
             payload, is_streamed = way.body(body), way.is_streamed
 
-            async def once(payload: bytes = payload, is_streamed: bool = is_streamed) -> Reply:
+            async def once(call: Call, payload: bytes = payload, is_streamed: bool = is_streamed) -> Reply:
                 reader = StreamReader(asked=asked)
-                return await self._transport.send("POST", path, payload, reader, is_streamed=is_streamed)
+                return await self._transport.send(
+                    "POST", path, payload, reader, is_streamed=is_streamed, on_bytes=call.read
+                )
 
-            reply = await self._retried(once)
+            guess = estimated(tokens_of_bytes(len(payload)))
+            reply = await self._retried(once, len(payload), priority, patience, guess)
             following = way.after_refusal(reply)
             if following is None:
                 break
             way = following
         if reply.status < 400:
             self._ways[features] = way
-        return _observation(reply, asked)
+        seen = _observation(reply, asked)
+        self.budget.spend(use_of(seen, len(payload)))
+        return seen
 
-    async def request_json(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    async def request_json(
+        self, method: str, path: str, body: object = None, *, tokens: int = 0
+    ) -> tuple[int, Any]:
         """Call a helper route and return its status and decoded answer (None where it is no JSON).
 
-        Raises EndpointAwayError when the endpoint is away, hangs or breaks off; FatalError on 401 or 403.
+        `tokens` is what it makes the model compute, about. Raises EndpointAwayError when the endpoint is
+        away, hangs or breaks off; FatalError on 401 or 403.
         """
-        status, answer = await self.request_bytes(method, path, body)
+        status, answer = await self.request_bytes(method, path, body, tokens=tokens)
         try:
             return status, loads(answer, {})
         except DeadLetterError:
             return status, None
 
-    async def request_bytes(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+    async def request_bytes(
+        self, method: str, path: str, body: object = None, *, tokens: int = 0
+    ) -> tuple[int, bytes]:
         """Do the same and leave the answer undecoded."""
         payload = None if body is None else msgspec.json.encode(body)
-        reply = await self._retried(lambda: self._transport.send(method, path, payload))
+
+        async def once(call: Call) -> Reply:
+            return await self._transport.send(method, path, payload, on_bytes=call.read)
+
+        guess = estimated(tokens) if tokens else TokenUse()
+        reply = await self._retried(once, len(payload or b""), Priority.EXTRA, Patience(), guess)
+        if not 400 <= reply.status < 500:
+            self.budget.spend(guess)
         if reply.failure is not None:
             raise self._away(f"{path}: {reply.failure.message}")
         return reply.status, reply.body
 
-    async def _retried(self, once: Callable[[], Awaitable[Reply]]) -> Reply:
-        attempt = 0
+    async def _retried(
+        self,
+        once: Callable[[Call], Awaitable[Reply]],
+        size: int,
+        priority: Priority,
+        patience: Patience,
+        guess: TokenUse,
+    ) -> Reply:
+        """Make attempts until one answers for good. `guess` is what each one that is thrown away costs.
+
+        `max_attempts` are counted while the breaker is closed; while it is open the call waits in the queue,
+        perhaps as the probe, until its patience ends.
+        """
+        attempt = counted = 0
         while True:
-            attempt += 1
-            is_last = attempt >= self.settings.max_attempts
-            wait = min(_MAX_BACKOFF_S, self._backoff_s * 2.0 ** (attempt - 1)) * self._random.uniform(
-                0.5, 1.0
-            )
+            wait = min(_MAX_BACKOFF_S, self._backoff_s * 2.0**counted) * self._random.uniform(0.5, 1.0)
             try:
-                reply = await once()
-            except Away as away:
-                if is_last:
-                    raise self._away(away.cause, attempts=attempt) from None
-            else:
-                if reply.is_dropped and (attempt == 1 or not is_last):
-                    # Often only a kept connection that the server closed meanwhile.
-                    await asyncio.sleep(wait)
-                    continue
-                if reply.status in (401, 403):
-                    raise FatalError(
-                        f'endpoint "{self.name}" ({self._transport.address}) answers {reply.status}: set the '
-                        f"variable {api_key_variable(self.name)} to a key that it accepts"
-                    )
-                if not http_errors.is_retried(reply.status):
-                    return reply
-                is_away = reply.status in http_errors.AWAY_STATUSES
-                pause = reply.retry_after_s or 0.0
-                if is_last and not is_away:
-                    return reply
+                reply, away = await self._attempt(once, size, priority, patience, guess)
+            except NotAdmitted as refused:
+                raise self._away(refused.why, attempts=attempt) from None
+            attempt += 1
+            if away is not None and self.admission.breaker.is_open:
+                continue
+            counted += 1
+            is_last = counted >= self.settings.max_attempts
+            if away is not None:
+                pause = away.retry_after_s or 0.0
                 if is_last or pause > MAX_RETRY_WAIT_S:
-                    cause = f"HTTP {reply.status}: {http_errors.message_in(reply.body)}"
-                    raise self._away(cause, attempts=attempt, retry_after_s=reply.retry_after_s)
-                wait = max(wait, pause)
-            await asyncio.sleep(wait)
+                    raise self._away(away.cause, attempts=attempt, retry_after_s=away.retry_after_s)
+                await asyncio.sleep(max(wait, pause))
+                continue
+            if reply.status in (401, 403):
+                raise FatalError(
+                    f'endpoint "{self.name}" ({self._transport.address}) answers {reply.status}: set the '
+                    f"variable {api_key_variable(self.name)} to a key that it accepts"
+                )
+            # A dropped connection is often only a kept one that the server closed meanwhile.
+            may_retry = counted == 1 or not is_last if reply.is_dropped else not is_last
+            if not may_retry or not (reply.is_dropped or http_errors.is_retried(reply.status)):
+                return reply
+            pause = reply.retry_after_s or 0.0
+            if pause > MAX_RETRY_WAIT_S:
+                return reply
+            self.budget.spend(guess)
+            await asyncio.sleep(max(wait, pause))
+
+    async def _attempt(
+        self,
+        once: Callable[[Call], Awaitable[Reply]],
+        size: int,
+        priority: Priority,
+        patience: Patience,
+        guess: TokenUse,
+    ) -> tuple[Reply, Away | None]:
+        """One HTTP request in its turn; with an Away, it met nobody. Raises NotAdmitted."""
+        async with self.admission.admitted(size, priority, patience) as call:
+            try:
+                reply = await once(call)
+            except Away as error:
+                call.away(error.cause)
+                return Reply(status=0), error
+            except asyncio.CancelledError:
+                # Another side is away: this one was made to compute all the same.
+                self.budget.spend(guess)
+                raise
+            if reply.status not in http_errors.AWAY_STATUSES:
+                call.present()
+                return reply, None
+            away = Away(f"HTTP {reply.status}: {http_errors.message_in(reply.body)}", reply.retry_after_s)
+            call.away(away.cause, away.retry_after_s)
+            return reply, away
 
     def _away(
         self, cause: str, *, attempts: int = 1, retry_after_s: float | None = None
     ) -> EndpointAwayError:
-        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        times = f" after {attempts} attempt{'s' * (attempts != 1)}" if attempts else ""
         return EndpointAwayError(
-            f'endpoint "{self.name}" ({self._transport.address}) is away after {times}: {cause}',
+            f'endpoint "{self.name}" ({self._transport.address}) is away{times}: {cause}',
             retry_after_s=retry_after_s,
         )
 

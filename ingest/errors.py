@@ -2,7 +2,8 @@
 
     GnomonError
     ├── RetryError            try again later; nothing is wrong with the data
-    │   └── EndpointAwayError an endpoint cannot be reached or asks us to wait
+    │   ├── EndpointAwayError an endpoint cannot be reached or asks us to wait
+    │   └── BudgetError       an endpoint's tokens of the day are used up
     ├── DeadLetterError       this one record or row can never be processed; keep it, go on
     └── FatalError            the job cannot go on; one clear line, exit code 2
         └── SettingsError     a setting is missing, unknown or out of range
@@ -27,6 +28,10 @@ class RetryError(GnomonError):
 
 class EndpointAwayError(RetryError):
     """Refused, DNS, TLS, 429, 502 to 504: says nothing about the model."""
+
+
+class BudgetError(RetryError):
+    """The token budget of an endpoint is used up until the next UTC day; nothing was asked."""
 
 
 class DeadLetterError(GnomonError):

@@ -146,21 +146,24 @@ class LlamaCpp:
             "id_slot": slot,
             "response_fields": ["completion_probabilities"],
         }
-        seen = await self._next_tokens(asked)
+        # Each place costs the token that is read and the one that is predicted, and what no cache holds.
+        cost = 2 * len(contexts) + (0 if use_cache else sum(map(len, contexts)))
+        seen = await self._next_tokens(asked, cost)
         missing = [place for place, token in enumerate(seen or ()) if token is None]
         if seen is None or not missing:
             return None if seen is None else [token for token in seen if token is not None]
         again = await self._next_tokens(
-            asked | {"prompt": [contexts[place] for place in missing], "logit_bias": WHOLE_CHARACTER}
+            asked | {"prompt": [contexts[place] for place in missing], "logit_bias": WHOLE_CHARACTER},
+            2 * len(missing),
         )
         for place, token in zip(missing, again or (), strict=False):
             seen[place] = token
         found = [token for token in seen if token is not None]
         return found if len(found) == len(contexts) else None
 
-    async def _next_tokens(self, asked: dict[str, Any]) -> list[Token | None] | None:
-        """Return a token for each prompt, None for one without a list."""
-        status, value = await self._endpoint.request_json("POST", "/completion", asked)
+    async def _next_tokens(self, asked: dict[str, Any], cost: int) -> list[Token | None] | None:
+        """Return a token for each prompt, None for one without a list. `cost` is in tokens, about."""
+        status, value = await self._endpoint.request_json("POST", "/completion", asked, tokens=cost)
         answers = [value] if isinstance(value, dict) else value
         if status != 200 or not isinstance(answers, list) or len(answers) != len(asked["prompt"]):
             return None

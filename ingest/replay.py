@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ingest.admission import Priority
 from ingest.endpoint import Endpoint
 from ingest.errors import DeadLetterError, EndpointAwayError, SettingsError
 from ingest.forced import ForcedScorer
@@ -43,10 +44,11 @@ class Replayer:
                     f'experiment "{experiment.name}" names the endpoint "{name}", which is not '
                     f"configured (configured: {known})"
                 )
-        self._endpoints = {name: Endpoint(name, endpoints[name]) for name in names}
+        self.endpoints = {name: Endpoint(name, endpoints[name]) for name in names}
+        """By name, the reference first."""
         self._scorers = {
             name: ForcedScorer(
-                self._endpoints[name],
+                self.endpoints[name],
                 max_tokens=experiment.forced_max_tokens,
                 max_prompt_tokens=experiment.forced_max_prompt_tokens,
             )
@@ -57,17 +59,22 @@ class Replayer:
 
     async def start(self) -> None:
         """Open the sessions. Nothing is sent: an endpoint may still be starting."""
-        for endpoint in self._endpoints.values():
+        for endpoint in self.endpoints.values():
             await endpoint.start()
 
     async def close(self) -> None:
         """Close the sessions."""
-        for endpoint in self._endpoints.values():
+        for endpoint in self.endpoints.values():
             await endpoint.close()
+
+    def rest(self) -> None:
+        """The service ends: wait for no pause and no breaker any longer; `replay` then raises."""
+        for endpoint in self.endpoints.values():
+            endpoint.admission.rest()
 
     def skip_for(self, mirrored: MirroredRequest) -> Skipped | None:
         """Say whether the model map lacks the request's model for one of the sides."""
-        for name in self._endpoints:
+        for name in self.endpoints:
             if asked_model(self._experiment, mirrored.served_model, name) is None:
                 return Skipped(
                     SkipReason.MODEL,
@@ -78,9 +85,10 @@ class Replayer:
     async def replay(self, mirrored: MirroredRequest) -> tuple[ResponsePair, ...]:
         """Ask every side and return one pair for each candidate, in the order of the settings.
 
-        The reference is asked once for all candidates. Raises EndpointAwayError when a side is away,
-        FatalError when one refuses our credentials, DeadLetterError (`model`) where `skip_for` should
-        have been asked.
+        The reference is asked once for all candidates. Waits while a side is paused. Raises
+        EndpointAwayError when a side is away, BudgetError before anything is asked when the tokens of one
+        are used up, FatalError when one refuses our credentials, DeadLetterError (`model`) where `skip_for`
+        should have been asked.
         """
         skipped = self.skip_for(mirrored)
         if skipped is not None:
@@ -98,6 +106,11 @@ class Replayer:
         )
         # Neither side shall profit from always going first.
         random.Random(f"{experiment.seed} {mirrored.request_id}").shuffle(calls)
+        asked = dict.fromkeys(name for name, _ in calls)
+        for name in asked:
+            await self.endpoints[name].ready()
+        for name in asked:
+            self.endpoints[name].budget.check()
         needs_ids = await self._needs_ids(plans)
         bodies = {
             call: self._body(
@@ -105,16 +118,12 @@ class Replayer:
             )
             for call in calls
         }
-        seen = dict(
-            zip(
-                calls,
-                await _all(
-                    self._endpoints[name].ask(bodies[name, turn].body, mirrored.endpoint)
-                    for name, turn in calls
-                ),
-                strict=True,
-            )
-        )
+        seen: dict[_Call, Observation] = {}
+        # A side whose breaker is open is asked alone: no other shall compute for a record that may fail.
+        doubtful = [call for call in calls if self.endpoints[call[0]].admission.breaker.is_open]
+        for group in (doubtful, [call for call in calls if call not in doubtful]):
+            answers = await _all(self._ask(call, bodies[call], mirrored.endpoint) for call in group)
+            seen.update(zip(group, answers, strict=True))
         size = await self._vocabulary_size()
         forced_again = None
         if again in seen and shared.wants_forced:
@@ -133,6 +142,10 @@ class Replayer:
             for pair in pairs
         )
 
+    async def _ask(self, call: _Call, body: ReplayBody, path: str) -> Observation:
+        name, turn = call
+        return await self.endpoints[name].ask(body.body, path, Priority.EXTRA if turn else Priority.FIRST)
+
     def _body(
         self, mirrored: MirroredRequest, plan: ReplayPlan, call: _Call, *, wants_token_ids: bool
     ) -> ReplayBody:
@@ -145,7 +158,7 @@ class Replayer:
             mode=plan.mode,
             model=model or "",
             seed=self._experiment.seed,
-            top_logprobs=self._endpoints[name].settings.top_logprobs,
+            top_logprobs=self.endpoints[name].settings.top_logprobs,
             max_tokens_cap=self._experiment.max_tokens_cap,
             cache_salt=hashlib.sha256(salt.encode("utf-8", "replace")).hexdigest()
             if plan.wants_noise
@@ -200,11 +213,11 @@ class Replayer:
         Other engines tell them always or never, and some refuse a key that they do not know.
         """
         may_force = any(
-            plan.wants_forced and self._endpoints[name].settings.supports_forced is not False
+            plan.wants_forced and self.endpoints[name].settings.supports_forced is not False
             for name, plan in plans.items()
         )
         if may_force and self._is_reference_vllm is None:
-            reference = Vllm(self._endpoints[self._experiment.reference])
+            reference = Vllm(self.endpoints[self._experiment.reference])
             self._is_reference_vllm = await reference.version() is not None
         return may_force and self._is_reference_vllm is True
 
@@ -213,7 +226,7 @@ class Replayer:
         name = self._experiment.reference
         if name not in self._vocabulary:
             try:
-                self._vocabulary[name] = await vocabulary_size(self._endpoints[name])
+                self._vocabulary[name] = await vocabulary_size(self.endpoints[name])
             except EndpointAwayError:
                 # The answers are there; an upper bound of entropy less is no reason to ask them again.
                 return None

@@ -13,6 +13,7 @@ Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, Meta(gt=0.0)]
 PositiveInt = Annotated[int, Meta(ge=1)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]
+NonNegative = Annotated[float, Meta(ge=0.0)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
@@ -35,6 +36,8 @@ class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     session_timeout_ms: PositiveInt = 10_000
     heartbeat_interval_ms: PositiveInt = 2_000
     max_poll_interval_ms: PositiveInt = 60_000
+    metadata_max_age_ms: PositiveInt = 5_000
+    """How old the topic's id may be: a topic made anew while we run is noticed within this time."""
     max_record_bytes: PositiveInt = 20 * 1024 * 1024
 
 
@@ -91,12 +94,22 @@ class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
     idle_timeout_s: Positive = 30.0
     total_timeout_s: Positive = 300.0
     max_in_flight: PositiveInt = 8
+    max_in_flight_bytes: PositiveInt = 64 * 1024 * 1024
+    """Bytes of the requests that are out and of their answers as far as they came; one call may always go."""
+    requests_per_second: Positive | None = None
+    """HTTP requests, retries and helper routes included, evenly spaced. None: no limit."""
+    tokens_per_day: PositiveInt | None = None
+    """Prompt and completion tokens of one UTC day, of every service on the same store. None: no limit."""
+    breaker_failures: NonNegativeInt = 3
+    """The breaker opens after so many calls in a row that met nobody (or half of the last 20); 0: never."""
+    breaker_max_wait_s: NonNegative = 60.0
+    """How long a call waits while the breaker is open before its record fails."""
     max_attempts: PositiveInt = 3
     top_logprobs: Annotated[int, Meta(ge=0, le=100)] = 20
     max_answer_bytes: PositiveInt = 64 * 1024 * 1024
     has_speculative_decoding: bool = False
-    """The server drafts tokens with a smaller model. No answer says so; its pairs get the tag
-    `speculative_decoding`."""
+    """The server drafts tokens with a smaller model; its pairs get the tag `speculative_decoding`. For
+    engines whose answers do not say so (`ingest.drafts`)."""
     supports_forced: bool | None = None
     """Teacher-forced scoring. None: where the server says that it is llama.cpp. True: vLLM too, which
     computes the whole prompt anew for it, past its prefix cache; never set it where production is served."""
@@ -218,8 +231,38 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True):
     schema: str | None = None
 
 
+class SamplingRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """The share of the requests of a tenant, a route or both that is replayed.
+
+    `*` stands for any characters, `?` for one; what is left out matches all.
+    """
+
+    fraction: Fraction
+    tenant: str | None = None
+    route: str | None = None
+
+
+class SamplingSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which requests are replayed; `docs/isolation.md`. What is always kept comes first, then the first rule
+    that matches, then `experiment.sample_fraction`.
+    """
+
+    keep_errors: bool = False
+    """Keep each request that production itself answered with a status of 400 or more."""
+    keep_prompt_characters: PositiveInt | None = None
+    """Keep each request whose texts have at least so many characters."""
+    keep_tags: list[str] = []
+    """Keep each request with one of these tags, each `name` or `name=value`."""
+    rules: list[SamplingRule] = []
+
+
 class DeliverySettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Queues, batches and shutdown (design, section 8)."""
+    """Queues, batches and shutdown (design, section 8).
+
+    `max_lag_s`: requests that are older when they are taken up, while the partition is that far behind, are
+    shed. `shed`: all of them (`oldest`), or evenly by hash, 1 in 2 up to twice the lag, 1 in 4 up to four
+    times, ... (`newest`); `docs/isolation.md`.
+    """
 
     max_queued_records: PositiveInt = 256
     max_queued_bytes: PositiveInt = 64 * 1024 * 1024
@@ -229,6 +272,8 @@ class DeliverySettings(Struct, frozen=True, forbid_unknown_fields=True):
     drain_seconds: Positive = 25.0
     commit_interval_s: Positive = 1.0
     dead_letter_pause_share: Fraction = 0.05
+    max_lag_s: Positive | None = None
+    shed: Literal["oldest", "newest"] = "oldest"
 
 
 class AlertSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -288,6 +333,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     compare: CompareSettings = CompareSettings()
     detectors: DetectorSettings = DetectorSettings()
     delivery: DeliverySettings = DeliverySettings()
+    sampling: SamplingSettings = SamplingSettings()
     alerts: AlertSettings = AlertSettings()
     routes: dict[str, RouteSettings] = {}
     redaction: RedactionSettings = RedactionSettings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -20,11 +21,12 @@ _MAX_ERROR_BYTES = 256 * 1024
 
 
 class Away(Exception):  # noqa: N818 - internal, turned into EndpointAwayError by the endpoint
-    """No exchange took place; `cause` in a few words."""
+    """It met nobody: no exchange, or one that says so; `cause` in a few words."""
 
-    def __init__(self, cause: str) -> None:
+    def __init__(self, cause: str, retry_after_s: float | None = None) -> None:
         super().__init__(cause)
         self.cause = cause
+        self.retry_after_s = retry_after_s
 
 
 class Reply(msgspec.Struct, kw_only=True):
@@ -48,7 +50,7 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 class Transport:
-    """The session of one endpoint and the limit of requests in flight."""
+    """The session of one endpoint."""
 
     def __init__(self, name: str, settings: EndpointSettings) -> None:
         self._name = name
@@ -57,7 +59,6 @@ class Transport:
             self._base = URL(settings.url)
         except ValueError as error:
             raise SettingsError(f"endpoints.{name}.url = {settings.url!r} is no URL: {error}") from None
-        self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -97,44 +98,49 @@ class Transport:
         reader: StreamReader | None = None,
         *,
         is_streamed: bool = False,
+        on_bytes: Callable[[int], None] = lambda size: None,
     ) -> Reply:
-        """Make one exchange; a successful event stream goes through `reader`. Raises Away."""
+        """Make one exchange; a successful event stream goes through `reader`. Raises Away.
+
+        `on_bytes` is told the size of each piece of the answer as it comes.
+        """
         if self._session is None:
             raise SettingsError(f'endpoint "{self._name}" is used before it was started')
         loop = asyncio.get_running_loop()
-        async with self._slots:
-            clock = _Clock(self._settings, loop.time(), is_streamed=is_streamed)
-            headers = {"Content-Type": "application/json"} if payload is not None else {}
-            try:
-                async with asyncio.timeout_at(clock.deadline()):
-                    response = await self._session.request(
-                        method, self._url(path), data=payload, headers=headers, allow_redirects=False
-                    )
-            except aiohttp.ConnectionTimeoutError:
-                raise Away(f"no connection within {self._settings.connect_timeout_s:g} s") from None
-            except aiohttp.ClientConnectorError as error:
-                raise Away(_why_unconnected(error)) from None
-            except TimeoutError:
-                return Reply(status=0, failure=clock.failure(), total_ms=clock.elapsed_ms(loop.time()))
-            except aiohttp.ClientResponseError as error:
-                failure = Failure(FailureKind.UNREADABLE, f"it does not speak HTTP ({error.message})")
-                return Reply(status=0, failure=failure, total_ms=clock.elapsed_ms(loop.time()))
-            except (aiohttp.ClientError, OSError) as error:
-                # It took the request and dropped the connection: a process that dies of this very prompt
-                # does that, so it is evidence about that side.
-                failure = Failure(
-                    FailureKind.CUT_STREAM, f"connection closed without an answer ({type(error).__name__})"
+        clock = _Clock(self._settings, loop.time(), is_streamed=is_streamed)
+        headers = {"Content-Type": "application/json"} if payload is not None else {}
+        try:
+            async with asyncio.timeout_at(clock.deadline()):
+                response = await self._session.request(
+                    method, self._url(path), data=payload, headers=headers, allow_redirects=False
                 )
-                return Reply(
-                    status=0, failure=failure, total_ms=clock.elapsed_ms(loop.time()), is_dropped=True
-                )
-            try:
-                return await self._read(response, reader, clock)
-            finally:
-                response.release()
+        except aiohttp.ConnectionTimeoutError:
+            raise Away(f"no connection within {self._settings.connect_timeout_s:g} s") from None
+        except aiohttp.ClientConnectorError as error:
+            raise Away(_why_unconnected(error)) from None
+        except TimeoutError:
+            return Reply(status=0, failure=clock.failure(), total_ms=clock.elapsed_ms(loop.time()))
+        except aiohttp.ClientResponseError as error:
+            failure = Failure(FailureKind.UNREADABLE, f"it does not speak HTTP ({error.message})")
+            return Reply(status=0, failure=failure, total_ms=clock.elapsed_ms(loop.time()))
+        except (aiohttp.ClientError, OSError) as error:
+            # It took the request and dropped the connection: a process that dies of this very prompt
+            # does that, so it is evidence about that side.
+            failure = Failure(
+                FailureKind.CUT_STREAM, f"connection closed without an answer ({type(error).__name__})"
+            )
+            return Reply(status=0, failure=failure, total_ms=clock.elapsed_ms(loop.time()), is_dropped=True)
+        try:
+            return await self._read(response, reader, clock, on_bytes)
+        finally:
+            response.release()
 
     async def _read(
-        self, response: aiohttp.ClientResponse, reader: StreamReader | None, clock: _Clock
+        self,
+        response: aiohttp.ClientResponse,
+        reader: StreamReader | None,
+        clock: _Clock,
+        on_bytes: Callable[[int], None],
     ) -> Reply:
         loop = asyncio.get_running_loop()
         content_type = response.headers.get("Content-Type", "")
@@ -157,6 +163,7 @@ class Transport:
             if not chunk:
                 break
             size += len(chunk)
+            on_bytes(len(chunk))
             if size > limit:
                 failure = Failure(FailureKind.UNREADABLE, f"the answer is larger than {limit} bytes")
                 break

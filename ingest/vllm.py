@@ -88,7 +88,8 @@ class Vllm:
             "temperature": 0,
             "prompt_logprobs": top,
         }
-        status, answer = await self._endpoint.request_bytes("POST", "/v1/completions", asked)
+        cost = len(prompt.ids) + end + 1
+        status, answer = await self._endpoint.request_bytes("POST", "/v1/completions", asked, tokens=cost)
         if status != 200:
             return None
         try:

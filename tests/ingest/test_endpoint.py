@@ -95,7 +95,7 @@ async def test_refused_stream_options_only_lose_the_options() -> None:
 async def test_away_after_the_retries(status: int) -> None:
     server = FaultServer(says(status, {"error": {"message": "busy"}}))
     with pytest.raises(EndpointAwayError) as caught:
-        await ask(server, max_attempts=3)
+        await ask(server, max_attempts=3, breaker_failures=0)
     assert len(server.bodies) == 3
     address = server.url.removeprefix("http://")
     assert str(caught.value) == f'endpoint "ref-1" ({address}) is away after 3 attempts: HTTP {status}: busy'
@@ -147,7 +147,7 @@ async def test_long_retry_after_goes_to_the_caller(is_date: bool) -> None:
     value = format_datetime(in_an_hour, usegmt=True) if is_date else "3600"
     server = FaultServer(says(429, None, Retry_After=value))
     with pytest.raises(EndpointAwayError) as caught:
-        await ask(server, max_attempts=3)
+        await ask(server, max_attempts=3, breaker_failures=0)
     assert len(server.bodies) == 1
     assert caught.value.retry_after_s == pytest.approx(3600, abs=120)
 
