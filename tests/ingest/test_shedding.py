@@ -12,7 +12,7 @@ from ingest.settings import DeliverySettings
 from ingest.shedding import Shedder
 from tests.ingest.mirrored import mirrored
 
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC).replace(microsecond=0)
 BODY: dict[str, Any] = {"model": "m", "messages": []}
 
 
