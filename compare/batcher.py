@@ -10,13 +10,15 @@ from compare.outcomes import Batch, ComparedPair, OtherOutcome
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """One delivered record with its outcome: its pairs, or `other`."""
+    """One delivered record with its outcome: its pairs, or `other`, or none to write (`is_stored`)."""
 
     partition: int
     offset: int
     epoch: int
     pairs: tuple[ComparedPair, ...] = ()
     other: OtherOutcome | None = None
+    is_stored: bool = False
+    """Its outcome was stored before it was delivered this time."""
 
 
 class Batcher:

@@ -14,7 +14,8 @@ class Counters(msgspec.Struct):
 
     `consumed` is counted apart, from the offset ranges that Kafka delivered; after a clean end it
     equals `outcomes`. `pairs` counts pairs: one for each candidate of a compared record. `delivered`
-    counts what was taken up, stored or not.
+    counts what was taken up, stored or not. `already_stored` counts records whose outcome an earlier
+    run or owner stored, before it could commit.
     """
 
     delivered: int = 0
@@ -24,11 +25,13 @@ class Counters(msgspec.Struct):
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
     failed: Counter[str] = msgspec.field(default_factory=Counter)
     dead_lettered: int = 0
+    already_stored: int = 0
 
     @property
     def outcomes(self) -> int:
         """Records with a stored outcome."""
-        return self.compared + self.skipped.total() + self.failed.total() + self.dead_lettered
+        ended = self.skipped.total() + self.failed.total() + self.dead_lettered
+        return self.compared + ended + self.already_stored
 
     def count(self, completed: Completed, *, refused_pairs: int = 0) -> None:
         """Count one record whose outcome is stored.
@@ -36,7 +39,9 @@ class Counters(msgspec.Struct):
         `refused_pairs` of its pairs were refused by the store; one without any pair left is a dead letter.
         """
         other, stored_pairs = completed.other, len(completed.pairs) - refused_pairs
-        if other is None and stored_pairs > 0:
+        if completed.is_stored:
+            self.already_stored += 1
+        elif other is None and stored_pairs > 0:
             self.compared += 1
             self.pairs += stored_pairs
         elif other is None:

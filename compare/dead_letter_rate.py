@@ -27,3 +27,8 @@ class DeadLetterRate:
             dead -= last.popleft()
         self._dead[partition] = dead
         return dead > self._most
+
+    def forget(self, partition: int) -> None:
+        """Begin anew with this partition."""
+        self._last.pop(partition, None)
+        self._dead.pop(partition, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Collection, Container
 from datetime import datetime
@@ -13,26 +12,37 @@ from ingest.errors import DeadLetterError
 from ingest.outcome import Failed, Skipped, SkipReason
 from ingest.records import MirroredRequest, RawRecord, SourcePosition
 from ingest.request import skip_reason
-from ingest.settings import ExperimentSettings
+from ingest.sampling import Sampler
+from ingest.settings import DeliverySettings, ExperimentSettings, SamplingSettings
+from ingest.shedding import Shedder
 
 REMEMBERED_IDS = 100_000
 """Request ids remembered to find duplicates: about 20 MB."""
 
 
 class Intake:
-    """Purged positions, decoding, the skip rules, sampling and duplicates, in this order. Not thread-safe."""
+    """Purged positions, decoding, skip rules, sampling, shedding and duplicates, in this order.
+
+    What is sampled out does not depend on the lag; what is shed was not seen, so it makes no duplicate. Not
+    thread-safe.
+    """
 
     def __init__(
         self,
         experiment: ExperimentSettings,
         remembered_ids: int = REMEMBERED_IDS,
         purged: Container[object] = (),
+        *,
+        sampling: SamplingSettings | None = None,
+        delivery: DeliverySettings | None = None,
     ) -> None:
         """`purged` are positions that shall leave no trace but that."""
         self._purged = purged
         self._models: Collection[str] = experiment.models
-        self._sample_fraction = experiment.sample_fraction
-        self._seed = experiment.seed
+        self._sampler = Sampler(
+            sampling or SamplingSettings(), fraction=experiment.sample_fraction, seed=experiment.seed
+        )
+        self._shedder = Shedder(delivery or DeliverySettings(), experiment.seed)
         self._remembered_ids = remembered_ids
         self._seen: OrderedDict[str, SourcePosition] = OrderedDict()
 
@@ -47,15 +57,19 @@ class Intake:
             mirrored = decode(record, now)
         except DeadLetterError as error:
             return dead(record, now, error)
-        skipped = (
-            skip_reason(mirrored, self._models) or self._sampled_out(mirrored) or self._duplicate(mirrored)
-        )
-        return mirrored if skipped is None else ended(record, now, skipped, mirrored.request_id)
+        sampled = skip_reason(mirrored, self._models) or self._sampler.sample(mirrored)
+        if isinstance(sampled, Skipped):
+            return ended(record, now, sampled, mirrored.request_id)
+        skipped = self._shedder.shed(mirrored, now) or self._duplicate(mirrored)
+        return sampled if skipped is None else ended(record, now, skipped, mirrored.request_id)
 
-    def _sampled_out(self, mirrored: MirroredRequest) -> Skipped | None:
-        if is_sampled(mirrored.request_id, self._sample_fraction, self._seed):
-            return None
-        return Skipped(SkipReason.SAMPLED_OUT, f"experiment.sample_fraction = {self._sample_fraction:g}")
+    def remember(self, request_id: str, position: SourcePosition) -> None:
+        """Know an id that was seen before this process began: at another position it is a duplicate."""
+        if request_id in self._seen:
+            return
+        self._seen[request_id] = position
+        if len(self._seen) > self._remembered_ids:
+            self._seen.popitem(last=False)
 
     def _duplicate(self, mirrored: MirroredRequest) -> Skipped | None:
         first = self._seen.get(mirrored.request_id)
@@ -69,12 +83,6 @@ class Intake:
         if len(self._seen) > self._remembered_ids:
             self._seen.popitem(last=False)
         return None
-
-
-def is_sampled(request_id: str, fraction: float, seed: int) -> bool:
-    """Whether a request belongs to the sample: a hash of its id, so the same on every run and host."""
-    digest = hashlib.sha256(f"{seed}:sample:{request_id}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") < fraction * 2**64
 
 
 def ended(record: RawRecord, now: datetime, why: Skipped | Failed, request_id: str = "") -> OtherOutcome:

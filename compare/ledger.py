@@ -1,23 +1,29 @@
 """Which delivered offsets are stored, and therefore how far each partition may be committed.
 
-Pure bookkeeping: no clock, no network. Every method holds one lock and none of them blocks, so the
-consumer's thread, the rebalance listener and the event loop may call it freely.
+Pure bookkeeping: no network, and a clock only for the version of ranges. Every method holds one lock
+and none of them blocks, so the consumer's thread, the rebalance listener and the event loop may call
+it freely.
 
 The life of a range, and why it has three steps. A delivered range is written to the store *before*
 its end is committed, and while one is written or committed no other is begun for that partition.
 So after a crash at any point the committed offset is either the start or the end of the last range
 written: a range that is delivered again replaces its predecessor, and ranges never overlap.
+
+Where they would all the same (somebody set the group back by hand), the assignment is told which
+ranges are stored, and counts no record a second time that one of them goes on counting.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from compare.outcomes import DeliveredRange
+from ingest.assignment import Prepared
 
 
 class _Partition(msgspec.Struct):
@@ -30,8 +36,11 @@ class _Partition(msgspec.Struct):
     position: int
     waiting: deque[int]
     stored: set[int]
-    counted: int = 0
-    """Records below the watermark that belong to the range not yet begun, or to `pending`."""
+    version: int
+    covered: dict[int, int]
+    """Stored ranges of former assignments, first offset to end, that no range of this one has replaced."""
+    passed: list[int] = []
+    """Offsets below the watermark that belong to the range not yet begun."""
     pending: DeliveredRange | None = None
     is_pending_stored: bool = False
 
@@ -40,8 +49,17 @@ class _Partition(msgspec.Struct):
 
     def advance(self) -> None:
         while self.waiting and self.waiting[0] in self.stored:
-            self.stored.remove(self.waiting.popleft())
-            self.counted += 1
+            offset = self.waiting.popleft()
+            self.stored.remove(offset)
+            self.passed.append(offset)
+
+    def count(self) -> int:
+        """Take the passed records into a range from `start`; how many of them it has to count."""
+        # A range with the same first offset is replaced, so what it counted is counted here.
+        self.covered.pop(self.start, None)
+        passed, self.passed = self.passed, []
+        covered = self.covered.items()
+        return sum(not any(first <= offset < end for first, end in covered) for offset in passed)
 
 
 class Ledger:
@@ -53,11 +71,17 @@ class Ledger:
         self._epoch = 0
         self._partitions: dict[int, _Partition] = {}
 
-    def assign(self, topic: str, topic_id: str, partition: int, start: int) -> int:
+    def assign(
+        self, topic: str, topic_id: str, partition: int, start: int, prepared: Prepared | None = None
+    ) -> int:
         """Begin an assignment at offset `start`: the committed offset, or where reading begins.
 
-        Returns its epoch. Whatever was outstanding for the partition is forgotten.
+        `prepared` says what is stored of the partition's ranges. Returns the epoch. Whatever was
+        outstanding for the partition is forgotten.
         """
+        known = prepared or Prepared()
+        # Above what is stored even where this host's clock is behind the last owner's.
+        version = max(time.time_ns() // 1000, known.range_version + 1)
         with self._lock:
             self._epoch += 1
             self._partitions[partition] = _Partition(
@@ -68,6 +92,8 @@ class Ledger:
                 position=start,
                 waiting=deque(),
                 stored=set(),
+                version=version,
+                covered={first: end for first, end in known.ranges.items() if end > start},
             )
             return self._epoch
 
@@ -124,6 +150,11 @@ class Ledger:
             state = self._partitions.get(partition)
             return None if state is None else state.watermark()
 
+    def current(self) -> dict[int, int]:
+        """The assigned partitions and their epochs."""
+        with self._lock:
+            return {partition: state.epoch for partition, state in self._partitions.items()}
+
     def outstanding(self) -> int:
         """How many delivered records have no stored outcome yet, over all partitions."""
         with self._lock:
@@ -142,7 +173,9 @@ class Ledger:
                         partition=partition,
                         first_offset=state.start,
                         end_offset=state.watermark(),
-                        records=state.counted,
+                        records=state.count(),
+                        version=state.version,
+                        epoch=state.epoch,
                     )
                     state.is_pending_stored = False
                 if state.pending is not None and not state.is_pending_stored:
@@ -174,6 +207,5 @@ class Ledger:
                 if state is None or state.pending is None or state.pending.end_offset != offset:
                     continue
                 state.start = offset
-                state.counted -= state.pending.records
                 state.pending = None
                 state.is_pending_stored = False

@@ -44,7 +44,9 @@ class DeliveredRange(msgspec.Struct, frozen=True):
 
     It starts at a committed offset, so that a range delivered again after a crash replaces
     its predecessor (same group, topic_id, partition, first_offset). `records` may be less than the
-    width: offsets have gaps.
+    width: offsets have gaps, and what an older range still counts is not counted again. `version`
+    is that of the assignment `epoch`: a later owner's range replaces a former one's, never the other
+    way round. 0 stands for the time of writing.
     """
 
     group: str
@@ -54,6 +56,8 @@ class DeliveredRange(msgspec.Struct, frozen=True):
     first_offset: int
     end_offset: int
     records: int
+    version: int = 0
+    epoch: int = 0
 
 
 class Batch(msgspec.Struct, frozen=True):

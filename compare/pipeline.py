@@ -19,21 +19,24 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
+from compare.already_stored import AlreadyStored, Settled
 from compare.batcher import Batcher, Completed
 from compare.compare_stage import Compare, CompareStage
 from compare.counters import Counters
 from compare.dead_letter_rate import WINDOW_RECORDS, DeadLetterRate
+from compare.fence import LostPartitionError
 from compare.intake import Intake, dead, ended
 from compare.ledger import Ledger
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
 from compare.stages import Replays, SendsDeadLetters, Source, Writes
 from compare.writer import WriteResult
-from ingest.errors import DeadLetterError, EndpointAwayError, RetryError
+from ingest.errors import BudgetError, DeadLetterError, EndpointAwayError, RetryError
 from ingest.hand_over import Delivered, EndOfRecords
 from ingest.kafka_errors import AwayLog
 from ingest.outcome import Failed, FailReason
@@ -41,13 +44,16 @@ from ingest.pair import ResponsePair
 from ingest.records import MirroredRequest, RawRecord
 from ingest.settings import DeliverySettings
 
-REPLAY_TRIES = 3
-"""How often a record is replayed to an endpoint that is away; each try has the client's own retries."""
 _LONGEST_WAIT_S = 30.0
 _COMPARE_BACKLOG = 32
 _LEAST_FLUSH_S = 5.0
+_LOOK_FOR_LOST_S = 0.2
 
 _log = logging.getLogger(__name__)
+
+
+def _unfenced(epochs: Mapping[int, int]) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Pipeline:
@@ -66,9 +72,15 @@ class Pipeline:
         dead_letters: SendsDeadLetters,
         delivery: DeliverySettings,
         stop_writing: threading.Event,
+        stored: AlreadyStored | None = None,
+        owned: Callable[[Mapping[int, int]], AbstractContextManager[None]] = _unfenced,
         on_progress: Callable[[Counters], None] | None = None,
     ) -> None:
-        """`stop_writing` makes `writer` give up its retries; it is set when the drain takes too long."""
+        """`stop_writing` makes `writer` give up its retries; it is set when the drain takes too long.
+
+        `stored` knows what an earlier run stored. `writer` is called within `owned`, which is given the
+        partitions of the batch with their epochs (`OwnedInserts.owned`).
+        """
         self.counters = Counters()
         self._experiment = experiment
         self._source = source
@@ -80,11 +92,14 @@ class Pipeline:
         self._dead_letters = dead_letters
         self._delivery = delivery
         self._stop_writing = stop_writing
+        self._stored = stored
+        self._owned = owned
         self._on_progress = on_progress
         self._stop_when: Callable[[Counters], bool] | None = None
         self._stop = asyncio.Event()
         self._draining = False
         self._replay_slots = asyncio.Semaphore(delivery.max_in_flight_requests)
+        self._under_way: dict[asyncio.Task[Completed], tuple[int, int]] = {}
         self._completed: asyncio.Queue[Completed | None] = asyncio.Queue(maxsize=delivery.batch_pairs)
         self._batcher = Batcher(experiment, delivery.batch_pairs, delivery.batch_seconds)
         self._last_commit = 0.0
@@ -97,6 +112,11 @@ class Pipeline:
     def stop(self) -> None:
         """Begin the orderly end: no new records, drain, flush, commit. Called on the event loop."""
         self._stop.set()
+
+    def release(self, partition: int) -> None:
+        """Go on with a partition that was paused for its dead letters. Called on the event loop."""
+        self._dead_rate.forget(partition)
+        self._source.release(partition)
 
     async def run(self, stop_when: Callable[[Counters], bool] | None = None) -> Counters:
         """Run until `stop` is called or `stop_when` is true of the stored outcomes, then drain.
@@ -119,7 +139,8 @@ class Pipeline:
             workers = [asyncio.create_task(self._work()) for _ in range(count)]
             comparing = asyncio.create_task(self._compare_stage.run())
             storing = asyncio.create_task(self._store_loop())
-            tasks = [*workers, comparing, storing, stopping]
+            dropping = asyncio.create_task(self._drop_lost())
+            tasks = [*workers, comparing, storing, dropping, stopping]
             await _until_done(stopping, tasks)
             await self._drain(workers, storing)
         finally:
@@ -133,10 +154,15 @@ class Pipeline:
     async def _carry(self, delivered: Delivered) -> Completed:
         """One record's whole way, from its bytes to its outcome. Exactly one outcome comes of it."""
         record, now = delivered.record, datetime.now(UTC)
+        settled = await self._look_back(record, now)
+        if settled is not None and settled.is_whole:
+            return _completed(delivered, is_stored=True)
         outcome: MirroredRequest | OtherOutcome | tuple[ResponsePair, ...] | tuple[ComparedPair, ...]
         outcome = self._intake.take(record, now)
         if isinstance(outcome, MirroredRequest):
             outcome = await self._replay(outcome, record, now)
+        if settled is not None and not isinstance(outcome, OtherOutcome):
+            outcome = tuple(pair for pair in outcome if pair.candidate_name not in settled.candidates)
         if not isinstance(outcome, OtherOutcome):
             outcome = await self._compare(outcome, record, now)
         if not isinstance(outcome, OtherOutcome):
@@ -148,8 +174,9 @@ class Pipeline:
     async def _settle(self, *, is_commit_due: bool) -> None:
         """The rest of the way: outcomes into the store, into the ledger, and their offsets committed."""
         batch, settled = self._batcher.cut(self._is_current)
-        if settled:
-            refused = (await self._write(batch)).refused
+        written = await self._write(batch, {done.partition: done.epoch for done in settled})
+        if written is not None:
+            refused = written.refused
             self._ledger.store((done.partition, done.epoch, done.offset) for done in settled)
             lost = Counter((row.partition, row.offset) for row in refused if row.table == "pairs")
             for done in settled:
@@ -157,8 +184,8 @@ class Pipeline:
         if is_commit_due:
             self._last_commit = time.monotonic()
             ranges = self._ledger.take_ranges()
-            if ranges:
-                await self._write(Batch(self._experiment, (), (), ranges))
+            range_batch = Batch(self._experiment, (), (), ranges)
+            if await self._write(range_batch, {taken.partition: taken.epoch for taken in ranges}) is not None:
                 self._ledger.ranges_stored(ranges)
                 self.counters.consumed += sum(delivered.records for delivered in ranges)
             if self._ledger.to_commit() and (self._committing is None or self._committing.done()):
@@ -176,12 +203,40 @@ class Pipeline:
             if not self._ledger.is_current(delivered.record.position.partition, delivered.epoch):
                 continue
             self.counters.delivered += 1
-            try:
-                completed = await self._carry(delivered)
-            except _GivenUpError:
+            completed = await self._carry_while_ours(delivered)
+            if completed is None:
                 continue
             self._watch_dead_letters(completed)
             await self._completed.put(completed)
+
+    async def _carry_while_ours(self, delivered: Delivered) -> Completed | None:
+        """`_carry`, or None if the run ends or the partition is taken away before there is an outcome."""
+        carrying = asyncio.create_task(self._carry(delivered))
+        self._under_way[carrying] = (delivered.record.position.partition, delivered.epoch)
+        try:
+            await asyncio.wait([carrying])
+            return None if carrying.cancelled() else carrying.result()
+        except _GivenUpError:
+            return None
+        finally:
+            carrying.cancel()
+            del self._under_way[carrying]
+
+    async def _drop_lost(self) -> None:
+        """Cancel what is under way for partitions that were taken away: their new owner does it anew."""
+        while True:
+            await asyncio.sleep(_LOOK_FOR_LOST_S)
+            for carrying, (partition, epoch) in self._under_way.items():
+                if not self._ledger.is_current(partition, epoch):
+                    carrying.cancel()
+
+    async def _look_back(self, record: RawRecord, now: datetime) -> Settled | None:
+        if self._stored is None:
+            return None
+        try:
+            return await self._stored.look(record, now)
+        except RetryError as error:
+            raise _GivenUpError from error
 
     async def _replay(
         self, mirrored: MirroredRequest, record: RawRecord, now: datetime
@@ -189,19 +244,21 @@ class Pipeline:
         skipped = self._replayer.skip_for(mirrored)
         if skipped is not None:
             return ended(record, now, skipped, mirrored.request_id)
-        for attempt in range(1, REPLAY_TRIES + 1):
-            async with self._replay_slots:
+        async with self._replay_slots:
+            if self._draining:
+                raise _GivenUpError
+            try:
+                return await self._replayer.replay(mirrored)
+            except DeadLetterError as error:
+                return dead(record, now, error, mirrored.request_id)
+            except BudgetError as error:
+                failed = Failed(FailReason.BUDGET, str(error))
+            except EndpointAwayError as error:
                 if self._draining:
-                    raise _GivenUpError
-                try:
-                    return await self._replayer.replay(mirrored)
-                except EndpointAwayError as error:
-                    away = error
-                except DeadLetterError as error:
-                    return dead(record, now, error, mirrored.request_id)
-            if attempt < REPLAY_TRIES:
-                await self._sleep(_backoff_s(attempt, away.retry_after_s))
-        return ended(record, now, Failed(FailReason.ENDPOINT_AWAY, str(away)), mirrored.request_id)
+                    # It waited for the endpoint and was told to stop: next time it may be there.
+                    raise _GivenUpError from error
+                failed = Failed(FailReason.ENDPOINT_AWAY, str(error))
+        return ended(record, now, failed, mirrored.request_id)
 
     async def _compare(
         self, pairs: tuple[ResponsePair, ...], record: RawRecord, now: datetime
@@ -231,6 +288,8 @@ class Pipeline:
             await self._sleep(_backoff_s(attempt))
 
     def _watch_dead_letters(self, completed: Completed) -> None:
+        if completed.is_stored:
+            return
         is_dead = completed.other is not None and completed.other.kind == "dead_letter"
         if self._dead_rate.is_over(completed.partition, is_dead=is_dead) and is_dead:
             self._source.hold(completed.partition)
@@ -268,14 +327,31 @@ class Pipeline:
             if self._committing is not None:
                 await self._committing
 
-    async def _write(self, batch: Batch) -> WriteResult:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._write_thread, self._writer.write, batch)
+    async def _write(self, batch: Batch, epochs: Mapping[int, int]) -> WriteResult | None:
+        """Store a batch of these partitions. None if there is nothing to settle.
+
+        Also if a partition was taken away meanwhile. Then some rows may be stored and some not, and the
+        partitions that are left are read again: what is stored of them will be found.
+        """
+        if not epochs:
+            return None
+
+        def write() -> WriteResult:
+            with self._owned(epochs):
+                return self._writer.write(batch)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._write_thread, write)
+        except LostPartitionError as error:
+            _log.warning("%s: the rest of this batch is left to the next owner", error)
+            self._source.reread([p for p, epoch in epochs.items() if self._ledger.is_current(p, epoch)])
+            return None
 
     async def _drain(self, workers: Sequence[asyncio.Task[None]], storing: asyncio.Task[None]) -> None:
         deadline = time.monotonic() + self._delivery.drain_seconds
         self._draining = True
         self._source.rest()
+        self._replayer.rest()
         try:
             await asyncio.wait_for(asyncio.gather(*workers), self._delivery.drain_seconds)
         except TimeoutError:
@@ -324,16 +400,19 @@ class _GivenUpError(Exception):
 
 
 def _completed(
-    delivered: Delivered, *, pairs: tuple[ComparedPair, ...] = (), other: OtherOutcome | None = None
+    delivered: Delivered,
+    *,
+    pairs: tuple[ComparedPair, ...] = (),
+    other: OtherOutcome | None = None,
+    is_stored: bool = False,
 ) -> Completed:
     position = delivered.record.position
-    return Completed(position.partition, position.offset, delivered.epoch, pairs, other)
+    return Completed(position.partition, position.offset, delivered.epoch, pairs, other, is_stored)
 
 
-def _backoff_s(attempt: int, wish_s: float | None = None) -> float:
-    """Half a second, doubled with each attempt, with jitter; or the other side's wish; 30 s at most."""
-    own_s = 0.5 * 2 ** min(attempt - 1, 10) * random.uniform(0.8, 1.2)
-    return min(_LONGEST_WAIT_S, own_s if wish_s is None else wish_s)
+def _backoff_s(attempt: int) -> float:
+    """Half a second, doubled with each attempt, with jitter; 30 s at most."""
+    return min(_LONGEST_WAIT_S, 0.5 * 2.0 ** min(attempt - 1, 10) * random.uniform(0.8, 1.2))
 
 
 async def _until_done(expected: asyncio.Task[None], tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -15,19 +14,27 @@ from typing import TypeVar
 import msgspec
 
 from compare.alerts.runner import AlertRunner
+from compare.alerts.scheduler import Ticker
+from compare.already_stored import AlreadyStored
 from compare.compare_process import CompareProcess
 from compare.compare_stage import Compare
 from compare.counters import Counters
-from compare.intake import Intake
+from compare.fence import OwnedInserts
+from compare.intake import REMEMBERED_IDS, Intake
 from compare.ledger import Ledger
 from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
 from compare.purged import PurgedPositions, read_purged
+from compare.read_back import ReadBack
+from compare.recent_ids import RecentIds, on_loop
 from compare.redacted_logs import redacted_logs
 from compare.register import register_experiment
 from compare.rollups.runner import RollupRunner
+from compare.served_watch import ServedWatch
+from compare.stop_signals import StopSignals
 from compare.store import migrate
 from compare.store.client import Role, Store, open_store
+from compare.sweeper import Sweeper
 from compare.writer import Writer
 from ingest.dead_letters import DeadLetterTopic
 from ingest.errors import FatalError, RetryError
@@ -39,6 +46,7 @@ from ingest.settings import Settings, StoreSettings
 STARTUP_TIMEOUT_S = 30.0
 """How long Kafka or the store may be away at the start. Later they are waited for as long as it takes."""
 _LOOK_AGAIN_S = 1.0
+_SWEEP_INTERVAL_S = 3600.0
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +63,7 @@ class RunReport(msgspec.Struct, frozen=True):
     failed: dict[str, int]
     dead_lettered: int
     seconds: float
+    already_stored: int = 0
 
 
 def run_service(
@@ -64,12 +73,13 @@ def run_service(
     on_progress: Callable[[Counters], None] | None = None,
     store: Store | None = None,
     startup_timeout_s: float = STARTUP_TIMEOUT_S,
+    signals: StopSignals | None = None,
 ) -> RunReport:
     """Consume, replay, compare, store, until SIGTERM or SIGINT, or until `stop_when` is true.
 
     `stop_when` and `on_progress` are called on the event loop, at least once a second. `store` is
     used and left open; without it the store of the settings is opened and closed here. With
-    `stop_when`, alerts and rollups are brought up to date once more at the end.
+    `stop_when`, alerts, rollups and what was served are brought up to date once more at the end.
 
     Raises FatalError, one clear line, if the job cannot begin or go on: Kafka or the store away for
     `startup_timeout_s` at the start, a wrong password, a missing topic.
@@ -78,6 +88,8 @@ def run_service(
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     redactor = redactor_of(settings.redaction)
     with ExitStack() as stack:
+        if signals is None:
+            signals = stack.enter_context(StopSignals())
         stack.enter_context(redacted_logs(redactor))
         if store is None:
             store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
@@ -95,16 +107,28 @@ def run_service(
         rollups = RollupRunner(rollup_store, settings.store)
         rollups.start()
         stack.callback(rollups.stop)
+        served_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
+        served = ServedWatch(served_store, settings)
+        served.start()
+        stack.callback(served.stop)
+        read_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
+        sweep_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
+        sweeper = Sweeper(sweep_store, experiment.name, cluster=settings.store.cluster)
+        sweeping = Ticker(sweeper.sweep, _SWEEP_INTERVAL_S, "sweeper")
+        sweeping.start()
+        stack.callback(sweeping.stop)
+        stack.callback(sweeper.stop)
         began = time.monotonic()
-        counters = asyncio.run(
-            _serve(settings, store, compare, redactor, purged, stop_when, on_progress, startup_timeout_s)
-        )
+        service = _Service(settings, store, read_store, compare, redactor, purged, signals, startup_timeout_s)
+        counters = asyncio.run(service.serve(stop_when, on_progress))
         seconds = time.monotonic() - began
         if stop_when is not None:
             alerts.stop()
             alerts.run_once()
             rollups.stop()
             rollups.run_once()
+            served.stop()
+            served.run_once()
     return RunReport(
         consumed=counters.consumed,
         compared=counters.compared,
@@ -113,36 +137,76 @@ def run_service(
         failed=dict(counters.failed),
         dead_lettered=counters.dead_lettered,
         seconds=seconds,
+        already_stored=counters.already_stored,
     )
 
 
-async def _serve(
-    settings: Settings,
-    store: Store,
-    compare: Compare,
-    redactor: Redactor | None,
-    purged: PurgedPositions,
-    stop_when: Callable[[Counters], bool] | None,
-    on_progress: Callable[[Counters], None] | None,
-    startup_timeout_s: float,
-) -> Counters:
-    ledger = Ledger(settings.kafka.group)
-    stop_writing = threading.Event()
-    pipeline = Pipeline(
-        experiment=settings.experiment.name,
-        source=KafkaSource(settings.kafka, settings.delivery, ledger, startup_timeout_s=startup_timeout_s),
-        ledger=ledger,
-        intake=Intake(settings.experiment, purged=purged),
-        replayer=Replayer(settings.experiment, settings.endpoints),
-        compare=compare,
-        writer=Writer(store, stop_writing, group=settings.kafka.group, redactor=redactor),
-        dead_letters=DeadLetterTopic(settings.kafka, redactor),
-        delivery=settings.delivery,
-        stop_writing=stop_writing,
-        on_progress=on_progress,
-    )
-    with _Signals(pipeline.stop):
-        return await pipeline.run(stop_when)
+class _Service(msgspec.Struct):
+    """What the pipeline is made of. `read_store` is for reading back, beside the inserts into `store`."""
+
+    settings: Settings
+    store: Store
+    read_store: Store
+    compare: Compare
+    redactor: Redactor | None
+    purged: PurgedPositions
+    signals: StopSignals
+    startup_timeout_s: float
+
+    async def serve(
+        self,
+        stop_when: Callable[[Counters], bool] | None,
+        on_progress: Callable[[Counters], None] | None,
+    ) -> Counters:
+        """Run the pipeline to its end."""
+        settings, redactor, group = self.settings, self.redactor, self.settings.kafka.group
+        experiment = settings.experiment
+        ledger = Ledger(group)
+        stop_writing = threading.Event()
+        inserts = OwnedInserts(self.store, ledger, stop_writing, lambda: source.has_lease())
+        intake = Intake(experiment, purged=self.purged)
+        read_back = self._read_back(inserts, intake)
+        source = KafkaSource(
+            settings.kafka,
+            settings.delivery,
+            ledger,
+            before=read_back,
+            startup_timeout_s=self.startup_timeout_s,
+        )
+        pipeline = Pipeline(
+            experiment=experiment.name,
+            source=source,
+            ledger=ledger,
+            intake=intake,
+            replayer=Replayer(experiment, settings.endpoints),
+            compare=self.compare,
+            writer=Writer(inserts, stop_writing, group=group, redactor=redactor),
+            dead_letters=DeadLetterTopic(settings.kafka, redactor),
+            delivery=settings.delivery,
+            stop_writing=stop_writing,
+            stored=AlreadyStored(read_back, experiment.candidates, redactor.keyed if redactor else None),
+            owned=inserts.owned,
+            on_progress=on_progress,
+        )
+        try:
+            with self.signals.stopping(pipeline.stop):
+                return await pipeline.run(stop_when)
+        finally:
+            await asyncio.to_thread(read_back.close)
+
+    def _read_back(self, inserts: OwnedInserts, intake: Intake) -> ReadBack:
+        store, experiment, cluster = self.read_store, self.settings.experiment, self.settings.store.cluster
+        learn = on_loop(asyncio.get_running_loop(), intake.remember)
+        return ReadBack(
+            store,
+            experiment=experiment.name,
+            candidates=experiment.candidates,
+            group=self.settings.kafka.group,
+            inserts=inserts,
+            recent_ids=RecentIds(store, experiment.name, learn, limit=REMEMBERED_IDS),
+            sweeper=Sweeper(store, experiment.name, cluster=cluster),
+            cluster=cluster,
+        )
 
 
 def _with_near_tie(store: Store, settings: Settings) -> Settings:
@@ -172,30 +236,3 @@ def _waiting_for(call: Callable[[], T], timeout_s: float) -> T:
                 raise FatalError(f"{error} (waited {timeout_s:.0f} s)") from error
             _log.warning("%s; trying again", error)
             time.sleep(_LOOK_AGAIN_S)
-
-
-class _Signals:
-    """SIGTERM and SIGINT call `stop` while inside. A second one ends the process as usual."""
-
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        self._loop = asyncio.get_running_loop()
-
-    def __enter__(self) -> None:
-        # Only the main thread may take signals; in another one the caller has its own way to stop.
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._loop.add_signal_handler(number, self._caught, number)
-
-    def __exit__(self, *_: object) -> None:
-        self._remove()
-
-    def _caught(self, number: signal.Signals) -> None:
-        _log.warning("%s: no more records are taken, those under way are finished", number.name)
-        self._remove()
-        self._stop()
-
-    def _remove(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._loop.remove_signal_handler(number)

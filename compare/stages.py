@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from compare.outcomes import Batch
@@ -30,7 +31,13 @@ class Source(Protocol):
         """Take and give no more records; commits go on."""
 
     def hold(self, partition: int) -> None:
-        """Pause one partition for good."""
+        """Pause one partition until `release`."""
+
+    def release(self, partition: int) -> None:
+        """Read a partition on again that `hold` paused."""
+
+    def reread(self, partitions: Iterable[int]) -> None:
+        """Drop what was handed over of these partitions, and read them again from the committed offset."""
 
     async def close(self) -> None:
         """Leave, within some seconds."""
@@ -45,14 +52,17 @@ class Replays(Protocol):
     async def close(self) -> None:
         """Close the sessions."""
 
+    def rest(self) -> None:
+        """Wait for no pause and no breaker any longer; `replay` then raises EndpointAwayError."""
+
     def skip_for(self, mirrored: MirroredRequest) -> Skipped | None:
         """Why no side can be asked, if so."""
 
     async def replay(self, mirrored: MirroredRequest) -> tuple[ResponsePair, ...]:
         """One pair for each candidate.
 
-        Raises EndpointAwayError if a side is away, DeadLetterError if the request can never be
-        replayed, FatalError if a side refuses our credentials.
+        Raises EndpointAwayError if a side is away, BudgetError if its tokens of the day are used up,
+        DeadLetterError if the request can never be replayed, FatalError if a side refuses our credentials.
         """
         ...
 

@@ -38,7 +38,7 @@ def consumer_options(settings: KafkaSettings) -> dict[str, Any]:
         # An outage of an hour must not leave us asleep for long after it.
         "reconnect_backoff_max_ms": 5_000,
         # The topic's id is learned from metadata; a topic made anew is noticed within this time.
-        "metadata_max_age_ms": 60_000,
+        "metadata_max_age_ms": settings.metadata_max_age_ms,
         "metrics_enabled": False,
     }
 

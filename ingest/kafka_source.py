@@ -11,22 +11,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+import time
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import msgspec
 from kafka import AsyncConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
 
+from ingest.assignment import DeliveryLog, NothingStored, Prepares
 from ingest.errors import FatalError, GnomonError
 from ingest.hand_over import Delivered, HandOver
 from ingest.kafka_connect import connect_consumer
 from ingest.kafka_errors import AwayLog, judge
+from ingest.kafka_prepare import NIL_TOPIC_ID as NIL_TOPIC_ID
+from ingest.kafka_prepare import Beginnings
 from ingest.records import RawRecord, SourcePosition
 from ingest.settings import DeliverySettings, KafkaSettings
-
-NIL_TOPIC_ID = "00000000-0000-0000-0000-000000000000"
-"""Stands for a topic id that the broker does not know of (Kafka before 2.8)."""
 
 _POLL_MS = 100
 _COMMIT_TIMEOUT_MS = 5_000
@@ -34,25 +35,6 @@ _CLOSE_TIMEOUT_MS = 3_000
 _BACKOFF_S = 0.5
 
 _log = logging.getLogger(__name__)
-
-
-class DeliveryLog(Protocol):
-    """What the source reports to: `compare.ledger.Ledger`. No method may block."""
-
-    def assign(self, topic: str, topic_id: str, partition: int, start: int) -> int:
-        """An assignment begins at offset `start`; returns its epoch."""
-
-    def revoke(self, partition: int) -> None:
-        """The assignment ended."""
-
-    def deliver(self, partition: int, epoch: int, offsets: Sequence[int], position: int) -> None:
-        """These offsets are handed over, and the consumer stands at `position`."""
-
-    def to_commit(self) -> dict[int, int]:
-        """Offsets that may be committed now, by partition."""
-
-    def committed(self, offsets: dict[int, int]) -> None:
-        """The broker confirmed these."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -71,16 +53,21 @@ class KafkaSource:
         delivery: DeliverySettings,
         log: DeliveryLog,
         *,
+        before: Prepares | None = None,
         startup_timeout_s: float = 30.0,
     ) -> None:
+        """`before` is asked before a partition's first record, after each assignment."""
         self._settings = settings
         self._log = log
+        self._beginnings = Beginnings(settings.topic, before or NothingStored())
         self._startup_timeout_s = startup_timeout_s
         self._hand_over = HandOver(delivery.max_queued_records, delivery.max_queued_bytes)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._is_resting = False
         self._held: set[int] = set()
+        self._to_reread: set[int] = set()
+        self._given_at = float("-inf")
         self._unprepared: set[int] = set()
         self._assigned: dict[int, tuple[int, str, int]] = {}
         self._progress: dict[int, Progress] = {}
@@ -123,9 +110,36 @@ class KafkaSource:
         self._hand_over.end()
 
     def hold(self, partition: int) -> None:
-        """Pause one partition until this process ends. The others go on."""
+        """Pause one partition until `release`, or until this process ends. The others go on."""
         with self._lock:
             self._held.add(partition)
+
+    def release(self, partition: int) -> None:
+        """Read a partition on again that `hold` paused. Does nothing if it is not paused."""
+        with self._lock:
+            self._held.discard(partition)
+
+    def reread(self, partitions: Iterable[int]) -> None:
+        """Drop what was handed over of these partitions, and read them again from the committed offset.
+
+        As if they had been taken away and given back. Does nothing for one that is not ours.
+        """
+        with self._lock:
+            for partition in partitions:
+                self._log.revoke(partition)
+                self._to_reread.add(partition)
+
+    def has_lease(self) -> bool:
+        """Whether the broker confirmed our membership of the group within the session timeout.
+
+        Without it the partitions may be another's already. May be asked from any thread.
+        """
+        consumer = self._consumer
+        if consumer is None:
+            return False
+        # Not the client's own timer: it begins anew when the coordinator is found again.
+        confirmed_at = max(self._given_at, consumer._coordinator.heartbeat.last_receive)
+        return bool(time.monotonic() - confirmed_at < self._settings.session_timeout_ms / 1000)
 
     @property
     def held_partitions(self) -> frozenset[int]:
@@ -196,36 +210,41 @@ class KafkaSource:
                 self._consumer.resume(tp)
 
     def _prepare(self) -> None:
-        """Learn where new assignments begin; until then they stay paused."""
+        """Learn where new assignments begin and what of them is stored; until then they stay paused."""
+        with self._lock:
+            to_reread, self._to_reread = self._to_reread, set()
+        for partition in to_reread & self._assigned.keys():
+            self._unassign(partition)
+            self._unprepared.add(partition)
         for tp in self._consumer.assignment():
             if tp.partition not in self._unprepared:
                 continue
-            start = self._consumer.committed(tp, timeout_ms=_COMMIT_TIMEOUT_MS)
-            # Always sought: kafka-python keeps the old position of a partition that we had before the
-            # rebalance, and what we dropped on revoke would never be read again.
-            if start is None:
-                self._consumer.seek_to_beginning(tp)
-                start = self._consumer.position(tp, timeout_ms=_COMMIT_TIMEOUT_MS)
-            else:
-                self._consumer.seek(tp, start)
-            if start is not None:
-                self._assign(tp.partition, start)
-                self._unprepared.discard(tp.partition)
+            begin = self._beginnings.look(tp, self._consumer, self._cluster)
+            if begin is None:
+                continue
+            topic = self._settings.topic
+            epoch = self._log.assign(topic, begin.topic_id, tp.partition, begin.start, begin.prepared)
+            self._assigned[tp.partition] = (epoch, begin.topic_id, begin.start)
+            self._unprepared.discard(tp.partition)
+            _log.info("partition %d of %s begins at offset %d", tp.partition, topic, begin.start)
 
-    def _assign(self, partition: int, start: int) -> None:
-        topic_id = self._topic_id()
-        epoch = self._log.assign(self._settings.topic, topic_id, partition, start)
-        self._assigned[partition] = (epoch, topic_id, start)
-        _log.info("partition %d of %s begins at offset %d", partition, self._settings.topic, start)
+    def _unassign(self, partition: int) -> None:
+        self._log.revoke(partition)
+        self._assigned.pop(partition, None)
+        with self._lock:
+            self._progress.pop(partition, None)
 
-    def _topic_id(self) -> str:
+    def _begin_anew(self, tp: Any, why: str) -> None:
+        _log.warning("partition %d of %s is read from its beginning: %s", tp.partition, tp.topic, why)
+        # Nothing more is committed for it before its new beginning is known.
+        self._unassign(tp.partition)
+        self._consumer.pause(tp)
+        self._unprepared.add(tp.partition)
+        self._beginnings.begin_anew(tp.partition, self._cluster)
+
+    def _was_made_anew(self, topic_id: str) -> bool:
         found = self._cluster.topic_id(self._settings.topic)
-        if found is None:
-            _log.warning(
-                "the broker gives no id for topic %s; a topic made anew is not noticed", self._settings.topic
-            )
-            return NIL_TOPIC_ID
-        return str(found)
+        return found is not None and topic_id not in (NIL_TOPIC_ID, str(found))
 
     def _hand_on(self, polled: dict[Any, Any]) -> None:
         for tp in self._consumer.assignment():
@@ -233,13 +252,13 @@ class KafkaSource:
             if tp.partition not in self._assigned:
                 continue
             epoch, topic_id, expected = self._assigned[tp.partition]
+            if self._was_made_anew(topic_id):
+                self._begin_anew(tp, "the topic was made anew")
+                continue
             if records and records[0].offset < expected:
-                _log.warning(
-                    "partition %d of %s jumped back from offset %d to %d: the topic was made anew or cut",
-                    tp.partition, tp.topic, expected, records[0].offset,
-                )  # fmt: skip
-                self._assign(tp.partition, records[0].offset)
-                epoch, topic_id, expected = self._assigned[tp.partition]
+                jump = f"it jumped back from offset {expected} to {records[0].offset}"
+                self._begin_anew(tp, f"{jump}, so the topic was made anew or cut")
+                continue
             position = self._position(tp, records[-1].offset + 1 if records else expected)
             if not records and position < expected:
                 continue
@@ -312,7 +331,11 @@ class KafkaSource:
     # What follows runs on kafka-python's I/O thread, while the owner is inside poll() or close().
 
     async def _revoked(self, partitions: Collection[int], *, is_lost: bool) -> None:
-        offsets = {p: offset for p, offset in self._log.to_commit().items() if p in partitions}
+        offsets = {
+            p: offset
+            for p, offset in self._log.to_commit().items()
+            if p in partitions and p in self._assigned and not self._was_made_anew(self._assigned[p][1])
+        }
         if offsets and not is_lost and not self._closing.is_set():
             try:
                 await self._consumer.commit_async(self._kafka_offsets(offsets))
@@ -320,14 +343,13 @@ class KafkaSource:
             except kafka_errors.KafkaError as error:
                 _log.warning("the commit on revoke failed: %s", judge(error, self._settings))
         for partition in partitions:
-            self._log.revoke(partition)
-            self._assigned.pop(partition, None)
+            self._unassign(partition)
             self._unprepared.discard(partition)
-            with self._lock:
-                self._progress.pop(partition, None)
+            self._beginnings.drop(partition)
 
     def _given(self, partitions: Collection[Any]) -> None:
-        # Paused until the owner knows where they begin.
+        self._given_at = time.monotonic()
+        # Paused until the owner knows where they begin and what of them is stored.
         self._consumer.pause(*partitions)
         self._unprepared.update(tp.partition for tp in partitions)
 

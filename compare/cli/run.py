@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from compare.cli.locate import config_option, read_settings
+from compare.stop_signals import StopSignals
 
 
 @click.command()
@@ -16,10 +17,12 @@ def run(config_file: Path) -> None:
 
     Kafka or ClickHouse going away later is waited out. SIGTERM drains, commits and exits 0.
     """
-    settings = read_settings(config_file)
-    from compare.run import run_service
+    # Before the imports, which take seconds: a signal that comes meanwhile is no crash.
+    with StopSignals() as signals:
+        settings = read_settings(config_file)
+        from compare.run import run_service
 
-    run_service(settings)
+        run_service(settings, signals=signals)
 
 
 @click.command()

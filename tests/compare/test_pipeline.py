@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from compare.counters import Counters
-from compare.intake import Intake, is_sampled
+from compare.intake import Intake
 from compare.ledger import Ledger
 from compare.outcomes import Batch
 from compare.pipeline import Pipeline
 from compare.result import Comparison, Scores, Verdict, VerdictKind
 from compare.writer import RefusedRow, WriteResult
-from ingest.errors import DeadLetterError, EndpointAwayError, FatalError, RetryError
+from ingest.errors import BudgetError, DeadLetterError, EndpointAwayError, FatalError, RetryError
 from ingest.hand_over import Delivered, EndOfRecords
 from ingest.observation import Observation
 from ingest.outcome import Skipped
@@ -54,6 +54,7 @@ class FakeSource:
         self.queue: asyncio.Queue[Delivered | None] = asyncio.Queue()
         self.committed: list[int] = []
         self.held: list[int] = []
+        self.reread_partitions: list[int] = []
         self.taken = 0
 
     async def start(self) -> None:
@@ -88,6 +89,14 @@ class FakeSource:
     def hold(self, partition: int) -> None:
         self.held.append(partition)
 
+    def release(self, partition: int) -> None:
+        self.held.remove(partition)
+
+    def reread(self, partitions: Iterable[int]) -> None:
+        self.reread_partitions += partitions
+        for partition in self.reread_partitions:
+            self.ledger.revoke(partition)
+
     async def close(self) -> None:
         pass
 
@@ -96,6 +105,7 @@ class FakeReplayer:
     def __init__(self, behave: Callable[[MirroredRequest], Any] | None = None) -> None:
         self.behave = behave
         self.calls: list[str] = []
+        self.is_resting = asyncio.Event()
         self.in_flight = self.most_in_flight = 0
 
     async def start(self) -> None:
@@ -103,6 +113,9 @@ class FakeReplayer:
 
     async def close(self) -> None:
         pass
+
+    def rest(self) -> None:
+        self.is_resting.set()
 
     def skip_for(self, mirrored: MirroredRequest) -> Skipped | None:
         return None
@@ -234,19 +247,39 @@ async def test_each_record_has_exactly_one_outcome_and_all_is_committed() -> Non
     assert [r.first_offset for r in ranges[1:]] == [r.end_offset for r in ranges[:-1]]
 
 
-async def test_an_endpoint_that_is_away_fails_the_record_after_three_tries() -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (EndpointAwayError("endpoint cand: connection refused"), "endpoint_away"),
+        (BudgetError("endpoint cand: 10 tokens of 10 are used up"), "budget"),
+    ],
+)
+async def test_a_record_that_cannot_be_replayed_fails_and_is_asked_once(
+    error: RetryError, reason: str
+) -> None:
     async def behave(mirrored: MirroredRequest) -> None:
         if mirrored.request_id == "r1":
-            raise EndpointAwayError("endpoint cand: connection refused", retry_after_s=0.0)
+            raise error
 
     rig = Rig([envelope("r0"), envelope("r1")], behave=behave)
     counters = await rig.run(2)
-    assert rig.replayer.calls.count("r1") == 3
-    assert counters.failed == {"endpoint_away": 1}
+    assert rig.replayer.calls.count("r1") == 1
+    assert counters.failed == {reason: 1}
     (failed,) = [o for batch in rig.writer.batches for o in batch.others]
-    assert (failed.kind, failed.detail, failed.request_id) == (
-        "failed", "endpoint cand: connection refused", "r1",
-    )  # fmt: skip
+    assert (failed.kind, failed.detail, failed.request_id) == ("failed", str(error), "r1")
+
+
+async def test_a_record_that_waits_for_an_endpoint_at_the_end_is_left_for_the_next_run() -> None:
+    async def behave(mirrored: MirroredRequest) -> None:
+        await rig.replayer.is_resting.wait()
+        raise EndpointAwayError("endpoint cand: paused by command")
+
+    rig = Rig([envelope("r0")], behave=behave)
+    running = asyncio.create_task(rig.run(1))
+    await rig.until(lambda: rig.replayer.in_flight == 1)
+    rig.pipeline.stop()
+    counters = await running
+    assert (counters.outcomes, rig.source.committed) == (0, [])
 
 
 async def test_no_more_than_max_in_flight_requests_are_replayed_at_once() -> None:
@@ -432,13 +465,3 @@ async def test_stopping_while_kafka_is_not_there_yet_ends_at_once() -> None:
     rig.pipeline.stop()
     counters = await running
     assert counters.delivered == 0
-
-
-def test_sampling_is_stable_and_near_its_fraction() -> None:
-    ids = [f"request-{n}" for n in range(20_000)]
-    chosen = {i for i in ids if is_sampled(i, 0.25, seed=7)}
-    # Five standard deviations of a binomial(20000, 1/4) around its mean of 5000.
-    assert abs(len(chosen) - 5000) < 5 * (20_000 * 0.25 * 0.75) ** 0.5
-    assert chosen <= {i for i in ids if is_sampled(i, 0.5, seed=7)}
-    assert not any(is_sampled(i, 0.0, seed=7) for i in ids)
-    assert all(is_sampled(i, 1.0, seed=7) for i in ids)
