@@ -14,12 +14,13 @@ from compare.metrics.embedding import TextEncoder
 from compare.result import Comparison
 from compare.score import ScoredPair, score_pairs
 from compare.verdict import judge
+from ingest.drafts import SPECULATIVE
 from ingest.errors import DeadLetterError, GnomonError, SettingsError
 from ingest.pair import ResponsePair
 from ingest.request import ExpectedStructure, expects_json
 from ingest.settings import RouteSettings, Settings
 
-SPECULATIVE_DECODING = "speculative_decoding"
+SPECULATIVE_DECODING = SPECULATIVE
 """The tag of a pair of which an endpoint drafts tokens with a smaller model: log-probabilities of accepted
 tokens may be the draft's, and batches of drafts round differently, so that a difference may not be the
 candidate's own."""
@@ -97,9 +98,11 @@ def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comp
 
 
 def _endpoint_tags(pair: ResponsePair, settings: Settings) -> tuple[str, ...]:
-    """Return what the settings know of the pair's endpoints and no answer shows."""
+    """Return what the settings know of the pair's endpoints, or an answer says of its own."""
     endpoints = [settings.endpoints.get(name) for name in (pair.reference_name, pair.candidate_name)]
-    is_speculative = any(one is not None and one.has_speculative_decoding for one in endpoints)
+    is_speculative = any(one is not None and one.has_speculative_decoding for one in endpoints) or any(
+        SPECULATIVE in seen.notes for seen in (pair.reference, pair.candidate)
+    )
     return (SPECULATIVE_DECODING,) if is_speculative else ()
 
 

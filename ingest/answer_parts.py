@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ingest.drafts import SPECULATIVE, says_drafted
 from ingest.gathered import GatheredTokens
 from ingest.http_errors import words_of
 from ingest.observation import Failure, FailureKind, Observation
@@ -125,6 +126,8 @@ class Assembler:
             self.model = chunk.model
         if chunk.usage is not None:
             self.add_usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
+        if says_drafted(chunk.timings, chunk.metrics):
+            self.note(SPECULATIVE)
         self.has_empty_choices = self.has_empty_choices or chunk.choices == []
         chosen: AnyChoice | None = None
         for choice in chunk.choices or ():

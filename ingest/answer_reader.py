@@ -124,7 +124,7 @@ class AnswerReader:
             return False
         if dialect is None:
             chunk = decode_fast(rest, wants_logprobs=False)
-            if not (isinstance(chunk, Chunk) and chunk == Chunk(model=chunk.model)):
+            if not (isinstance(chunk, Chunk) and chunk == _only_extras(chunk)):
                 return False
             if not isinstance(dialect_of(fields), LlamaCppDialect):
                 return False
@@ -199,3 +199,8 @@ class AnswerReader:
     def _fail(self, message: str) -> None:
         if self.failure is None:
             self.failure = Failure(FailureKind.ERROR_IN_STREAM, message, 200)
+
+
+def _only_extras(chunk: Chunk) -> Chunk:
+    """Return what is left of an answer of llama.cpp's own route if it is read as an OpenAI chunk."""
+    return Chunk(model=chunk.model, timings=chunk.timings)

@@ -26,6 +26,7 @@ NOTES: dict[str, str] = {
     "choices_repeated": "several choices claim the same index; the first was read",
     "choice_index": "the choice that was read does not have index 0",
     "refusal": "the text is the model's refusal",
+    "speculative_decoding": "the server says that a smaller model drafted tokens",
     "prompt_truncated": "the server says that it cut the prompt or shifted the context",
     "usage_odd": "a token count is negative, too large or no number",
     "odd_content": "the content is no text",

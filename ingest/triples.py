@@ -47,6 +47,7 @@ class Meta(msgspec.Struct):
     prompt_tokens: msgspec.Raw = _NULL
     completion_tokens: msgspec.Raw = _NULL
     finish_reason: msgspec.Raw = _NULL
+    spec_verify_ct: msgspec.Raw = _NULL
 
 
 class _RawLists(msgspec.Struct):

@@ -92,7 +92,10 @@ class Usage(msgspec.Struct):
 
 
 class Chunk(msgspec.Struct):
-    """One JSON body, or the data of one streamed event. `choices` None: the key was not there."""
+    """One JSON body, or the data of one streamed event. `choices` None: the key was not there.
+
+    `timings` is llama.cpp's, `metrics` vLLM's: either may say that tokens were drafted.
+    """
 
     choices: list[Choice] | None = None
     usage: Usage | None = None
@@ -100,6 +103,8 @@ class Chunk(msgspec.Struct):
     error: Any = None
     object: str | None = None
     message: Any = None
+    timings: Any = None
+    metrics: Any = None
 
 
 class _EntryLogprobs(msgspec.Struct):
@@ -125,6 +130,8 @@ class _EntryChunk(msgspec.Struct):
     error: Any = None
     object: str | None = None
     message: Any = None
+    timings: Any = None
+    metrics: Any = None
 
 
 class LiftedLogprobs(msgspec.Struct):
@@ -152,6 +159,8 @@ class _LiftedChunk(msgspec.Struct):
     error: Any = None
     object: str | None = None
     message: Any = None
+    timings: Any = None
+    metrics: Any = None
 
 
 AnyChunk = Chunk | _EntryChunk | _LiftedChunk

@@ -28,6 +28,8 @@ def lenient_chunk(value: dict[str, Any], notes: dict[str, None]) -> Chunk:
         error=value.get("error"),
         object=text_of(value, "object", notes),
         message=value.get("message"),
+        timings=value.get("timings"),
+        metrics=value.get("metrics"),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from ingest.alternatives import raw_bytes
 from ingest.answer_parts import Assembler
 from ingest.dialects.probabilities import log_of
+from ingest.drafts import SPECULATIVE, says_drafted
 from ingest.fields import Fields, fields_of
 from ingest.lift import QUOTED_MARK
 from ingest.logprobs import Head, make_token
@@ -69,6 +70,8 @@ class LlamaCppDialect:
             answer.finish_reason = reason
         if fields.flag("truncated"):
             answer.note("prompt_truncated")
+        if "timings" in fields and says_drafted(fields.value("timings"), None):
+            answer.note(SPECULATIVE)
         answer.model = answer.model or fields.text("model")
         if "tokens_evaluated" in fields or "tokens_predicted" in fields:
             answer.add_usage(fields.count("tokens_evaluated"), fields.count("tokens_predicted"))

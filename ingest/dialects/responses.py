@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ingest.answer_parts import Assembler
+from ingest.drafts import SPECULATIVE, says_drafted
 from ingest.fields import Fields, fields_of
 from ingest.http_errors import words_of
 from ingest.observation import Failure, FailureKind
@@ -28,6 +29,8 @@ class ResponsesDialect:
     def add(self, fields: Fields, answer: Assembler) -> None:
         """Take a response or one of its events."""
         answer.has_choices = True
+        if "timings" in fields and says_drafted(fields.value("timings"), None):  # llama.cpp's
+            answer.note(SPECULATIVE)
         if "type" not in fields:
             self._add_response(fields, answer)
             return

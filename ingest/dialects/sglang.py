@@ -7,6 +7,7 @@ unless the server was started with `--incremental-streaming-output` (once `--str
 from __future__ import annotations
 
 from ingest.answer_parts import Assembler
+from ingest.drafts import SPECULATIVE, is_some
 from ingest.fields import Fields
 from ingest.http_errors import words_of
 from ingest.observation import MAX_LOGPROB_TOKENS, Failure, FailureKind
@@ -55,6 +56,7 @@ class SglangDialect:
                 "prompt_tokens": rest.prompt_tokens,
                 "completion_tokens": rest.completion_tokens,
                 "finish_reason": rest.finish_reason,
+                "spec_verify_ct": rest.spec_verify_ct,
             },
             answer.notes,
         )
@@ -89,6 +91,8 @@ class SglangDialect:
             reason = reason.get("type")
         if isinstance(reason, str) and reason:
             answer.finish_reason = reason
+        if is_some(meta.value("spec_verify_ct")):
+            answer.note(SPECULATIVE)
 
     def _add_tokens(self, meta: Fields, answer: Assembler) -> None:
         triples = meta.list("output_token_logprobs")

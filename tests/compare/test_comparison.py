@@ -11,6 +11,7 @@ from compare import comparison
 from compare.comparison import compare_pairs, expected_of
 from compare.result import Comparison, Family, VerdictKind
 from compare.score import ScoredPair, score_pairs
+from ingest.answer import read_answer
 from ingest.errors import DeadLetterError, SettingsError
 from ingest.pair import ResponsePair
 from ingest.settings import (
@@ -114,3 +115,15 @@ def test_pairs_of_an_endpoint_with_speculative_decoding_are_tagged(name: str, ex
     (result,) = compare_pairs([pair], None, settings)
     assert isinstance(result, Comparison)
     assert ("speculative_decoding" in result.tags) is expected
+
+
+@pytest.mark.parametrize("side", ["reference", "candidate"])
+def test_pairs_of_which_an_answer_says_that_it_was_drafted_are_tagged(side: str) -> None:
+    body = b'{"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], '
+    body += b'"timings": {"predicted_n": 9, "draft_n": 12, "draft_n_accepted": 7}}'
+    drafted = read_answer(body, content_type="application/json")
+    pair = msgspec.structs.replace(_pair(_A, _A), **{side: drafted})
+    (result,) = compare_pairs([pair], None, _SETTINGS)
+    assert isinstance(result, Comparison)
+    assert result.tags == ("speculative_decoding",)
+    assert [finding.code for finding in result.findings if finding.is_fault] == []
