@@ -8,9 +8,11 @@ from importlib.metadata import version
 
 import click
 
+from compare.cli.control import pause, resume, status
 from compare.cli.dashboard import dashboard
 from compare.cli.demo import demo
 from compare.cli.dlq import dlq
+from compare.cli.doctor import doctor
 from compare.cli.floor import floor
 from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
@@ -37,6 +39,7 @@ for command in (
     demo,
     run,
     config,
+    doctor,
     mirror,
     inspect,
     compare,
@@ -46,6 +49,9 @@ for command in (
     rollup,
     purge,
     dlq,
+    pause,
+    resume,
+    status,
     dashboard,
 ):
     cli.add_command(command)

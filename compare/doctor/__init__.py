@@ -1,0 +1,1 @@
+"""What `gnomon doctor` looks at before a run: each module examines one part and says what to do."""
