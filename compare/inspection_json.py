@@ -82,6 +82,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "js_lower_nats": position.js_lower_nats,
                 "js_upper_nats": position.js_upper_nats,
                 "probability_change": position.probability_change,
+                "top1_agreement": position.top1_agreement,
                 "reference": {
                     "entropy_lower_nats": position.reference_entropy_lower_nats,
                     "entropy_upper_nats": position.reference_entropy_upper_nats,

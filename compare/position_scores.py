@@ -23,6 +23,8 @@ class PositionScore(msgspec.Struct, frozen=True):
     js_upper_nats: float | None = None
     probability_change: float | None = None
     """The candidate's probability of the reference's token minus the reference's own."""
+    top1_agreement: float | None = None
+    """1 where both lists lead with one token, else 0."""
     role: str = "unknown"
     """What part of the answer the token is, one of `compare.metrics.roles.ROLES`."""
 

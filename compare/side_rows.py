@@ -25,7 +25,7 @@ from ingest.records import MirroredRequest, SourcePosition
 DISPLAY_ALTERNATIVES = 5
 """How many alternatives of a token are stored, for display; numbers are computed from the full list."""
 
-FORCED_NUMBERS = ("kl_lower_nats", "js_lower_nats", "js_upper_nats", "probability_change")
+FORCED_NUMBERS = ("kl_lower_nats", "js_lower_nats", "js_upper_nats", "probability_change", "top1_agreement")
 """The numbers of its positions that a forced pair's row keeps."""
 
 Row = dict[str, Any]

@@ -146,6 +146,7 @@ def _positions(numbers: PairNumbers, index: Sequence[int], roles: Sequence[str])
         "js_lower_nats": numbers.js_lower,
         "js_upper_nats": numbers.js_upper,
         "probability_change": numbers.change,
+        "top1_agreement": numbers.agreement,
     }
     return PositionScores.of_columns(index, columns, roles)
 

@@ -1,5 +1,6 @@
 -- Grain: one response pair whose candidate was scored on the reference's own tokens.
 -- Deduplication: FINAL keeps the latest version of (experiment, candidate, topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW forced_pairs_v1 AS
 SELECT
@@ -38,6 +39,8 @@ SELECT
     js_lower_nats,
     js_upper_nats,
     probability_change,
+    top1_agreement,
     role,
     is_redacted
 FROM forced_pairs FINAL
+SETTINGS defer_partition_pruning_after_final = 0

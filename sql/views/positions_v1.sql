@@ -1,5 +1,6 @@
 -- Grain: one response pair with its numbers at each position of the common prefix.
 -- Deduplication: FINAL keeps the latest version of (experiment, candidate, topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW positions_v1 AS
 SELECT
@@ -20,5 +21,7 @@ SELECT
     js_lower_nats,
     js_upper_nats,
     probability_change,
+    top1_agreement,
     role
 FROM positions FINAL
+SETTINGS defer_partition_pruning_after_final = 0

@@ -129,7 +129,7 @@ def compared(
         divergence=Divergence(1, "a", "b", 0.5, None, False),
         positions=PositionScores(
             (
-                PositionScore(0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.002, 0.003, -0.05, "key"),
+                PositionScore(0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.002, 0.003, -0.05, 1.0, "key"),
                 PositionScore(1, None, None, None, None, None),
             )
         ),

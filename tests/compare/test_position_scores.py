@@ -6,8 +6,8 @@ import pytest
 from compare.position_scores import NUMBER_COLUMNS, PositionScore, PositionScores
 
 OBJECTS = (
-    PositionScore(3, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, -0.8, "key"),
-    PositionScore(5, None, 0.2, None, 0.4, None, None, 0.7, None, "prose"),
+    PositionScore(3, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, -0.8, 1.0, "key"),
+    PositionScore(5, None, 0.2, None, 0.4, None, None, 0.7, None, None, "prose"),
 )
 
 

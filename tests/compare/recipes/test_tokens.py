@@ -15,6 +15,8 @@ from ingest.pair import Forced
 from ingest.tokens import Token, Tokens
 from tests.compare.recipes.world import LONG_AGO, NOON, World, answered, column
 
+SIDES = ("reference", "candidate")
+
 
 def served(model: str) -> dict[str, Any]:
     return {"request": {"body": {"model": model, "messages": []}}}
@@ -43,18 +45,30 @@ def test_p99_kl_by_model(world: World) -> None:
     assert column(world.ask("p99_kl_by_model", days="20"), "day")[0] == LONG_AGO.date()
 
 
-def position(index: int, role: str, kl: float | None, change: float | None = None) -> PositionScore:
-    return PositionScore(index, kl, None, None, None, None, None, None, change, role)
+def position(
+    index: int, role: str, kl: float | None, change: float | None = None, **more: float
+) -> PositionScore:
+    numbers: dict[str, float | None] = dict.fromkeys(
+        f"{side}_entropy_{bound}_nats" for side in SIDES for bound in ("lower", "upper")
+    )
+    numbers |= more
+    return PositionScore(index, kl, probability_change=change, role=role, **numbers)
 
 
 def test_token_roles(world: World) -> None:
     token = Token("an", -0.25, None, 11, (Alternative("an", -0.25),), 1)
     forced = PositionScores(
-        (position(0, "key", 0.1, -0.2), position(1, "prose", 0.2, 0.1), position(2, "key", 0.2, -0.4))
+        (
+            position(0, "key", 0.1, -0.2, js_lower_nats=0.02, js_upper_nats=0.04, top1_agreement=1.0),
+            position(1, "prose", 0.2, 0.1, top1_agreement=1.0),
+            position(2, "key", 0.2, -0.4, js_lower_nats=0.04, js_upper_nats=0.05, top1_agreement=0.0),
+        )
     )
-    prefix = PositionScores((position(0, "prose", 0.05), position(1, "prose", None)))
+    entropies = {"reference_entropy_lower_nats": 1.0, "candidate_entropy_lower_nats": 1.5}
+    prefix = PositionScores((position(0, "prose", 0.05, **entropies), position(1, "prose", None)))
     world.pair(
         comparison={"forced_positions": forced, "positions": prefix},
+        divergence=parted(1, near=False),
         forced=Forced(reference=Tokens([token] * 3), candidate=Tokens([token] * 3)),
     )
     world.flush()
@@ -68,6 +82,11 @@ def test_token_roles(world: World) -> None:
     assert rows[0]["kl_p99_nats"] == pytest.approx(np.quantile([0.1, 0.2], 0.99), rel=1e-6)
     assert column(rows, "share_of_kl") == pytest.approx([0.6, 0.4, 1.0], rel=1e-6)
     assert column(rows, "probability_change_mean") == [pytest.approx(-0.3), pytest.approx(0.1), None]
+    assert rows[0]["probability_change_rms"] == pytest.approx(np.sqrt((0.2**2 + 0.4**2) / 2))
+    assert (rows[0]["js_lower_mean_nats"], rows[0]["js_upper_mean_nats"]) == pytest.approx((0.03, 0.045))
+    assert column(rows, "top1_agreement_ratio") == [0.5, 1.0, None]
+    assert column(rows, "entropy_shift_mean_nats") == [None, None, 0.5]
+    assert column(rows, "divergences") == [None, None, 1]
 
 
 def parted(at: int, *, near: bool) -> Divergence:
