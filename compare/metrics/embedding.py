@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.metrics.embedding_model import FORMS, PACKAGED, EmbeddingModel, Vectors, load
+from compare.metrics.embedding_model import FORMS, PACKAGED, EmbeddingModel, Vectors, Window, load
 from ingest.errors import SettingsError
 
 WINDOW_PIECES = 200
@@ -159,7 +159,7 @@ def _clipped(cosine: float) -> float:
 class _Cut(NamedTuple):
     """Windows of one text and their lengths in pieces; none of what is unscored is worth its time."""
 
-    windows: list[str]
+    windows: list[Window]
     weights: NDArray[np.float64]
     unscored: str | None = None
 
@@ -183,7 +183,12 @@ def _cut(model: EmbeddingModel, text: str) -> _Cut:
             start -= 1
         starts.append(start if words[start] != words[start - 1] else end)
     bounds = [*starts, len(ids)]
-    windows = [text[offsets[a][0] : offsets[b - 1][1]] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    # Pieces are not worked out twice, unless a cut inside a word makes others of them.
+    is_known = model.reads_words_alone and all(words[start] != words[start - 1] for start in starts[1:])
+    windows = [
+        Window(text[offsets[a][0] : offsets[b - 1][1]], tuple(ids[a:b]) if is_known else None)
+        for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+    ]
     if len(set(windows)) > MAX_WINDOWS:
         return _Cut([], np.zeros(0), "too_long")
     return _Cut(windows, np.diff(bounds).astype(np.float64))

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compare.metrics.embedding_openvino import by_openvino
 from ingest.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -54,15 +54,30 @@ _PROBES = (
 )
 
 
+class Window(NamedTuple):
+    """What is encoded at once: a text, and the numbers of its pieces where they are known.
+
+    They are known only if the text alone, read again, would give the same ones.
+    """
+
+    text: str
+    pieces: tuple[int, ...] | None = None
+
+
+Embed = Callable[[Sequence[Window]], Vectors]
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """A loaded model. `embed` returns unit vectors (n, d) of texts that fit its window of pieces."""
+    """A loaded model. `embed` returns unit vectors (n, d) of windows that it can read whole."""
 
     form: str
     tokenizer: Any
     max_pieces: int | None
     """What the encoder reads, its two special pieces included; None where it does not say."""
-    embed: Callable[[Sequence[str]], Vectors]
+    reads_words_alone: bool
+    """Whether a word's pieces do not depend on what stands before it, as in WordPiece."""
+    embed: Embed
 
 
 def load(model: str, forms: Sequence[str] = FORMS) -> EmbeddingModel:
@@ -77,7 +92,8 @@ def load(model: str, forms: Sequence[str] = FORMS) -> EmbeddingModel:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
     loaded = _sentence_transformer(model, folder)
-    exact = _cosines(_by_torch(loaded, _PROBES))
+    probes = [Window(text) for text in _PROBES]
+    exact = _cosines(_by_torch(loaded, probes))
     for form in forms:
         if form == "fp32":
             if form != forms[0]:
@@ -85,10 +101,10 @@ def load(model: str, forms: Sequence[str] = FORMS) -> EmbeddingModel:
                 # Widening rounded weights again would keep their error.
                 loaded = _sentence_transformer(model, folder)
             return _wrapped(form, loaded, partial(_by_torch, loaded))
-        embed = _by_openvino(loaded) if form == "openvino bf16" else _in_bf16(loaded)
+        embed = by_openvino(loaded) if form == "openvino bf16" else _in_bf16(loaded)
         if embed is None:
             continue
-        error = float(np.abs(_cosines(embed(_PROBES)) - exact).max())
+        error = float(np.abs(_cosines(_unit(embed(probes))) - exact).max())
         if error < LARGEST_ERROR:
             _log.info("embedding model %s: %s, cosine error %.4f on the probes", model, form, error)
             return _wrapped(form, loaded, embed)
@@ -129,84 +145,39 @@ def _sentence_transformer(model: str, folder: Path | None) -> SentenceTransforme
         raise SettingsError(f"compare.embedding_model = {model!r} cannot be loaded: {reason}") from error
 
 
-def _wrapped(
-    form: str, loaded: SentenceTransformer, embed: Callable[[Sequence[str]], Vectors]
-) -> EmbeddingModel:
-    return EmbeddingModel(form, loaded.tokenizer, loaded.max_seq_length, embed)
+def _wrapped(form: str, loaded: SentenceTransformer, embed: Embed) -> EmbeddingModel:
+    tokenizer: Any = loaded.tokenizer
+    algorithm = type(tokenizer.backend_tokenizer.model).__name__
+    return EmbeddingModel(
+        form,
+        tokenizer,
+        loaded.max_seq_length,
+        algorithm == "WordPiece",
+        lambda windows: _unit(embed(windows)),
+    )
 
 
-def _by_torch(model: SentenceTransformer, texts: Sequence[str]) -> Vectors:
-    """sentence-transformers sorts by length and pads within a batch."""
-    if not texts:
+def _by_torch(model: SentenceTransformer, windows: Sequence[Window]) -> Vectors:
+    """sentence-transformers reads the texts, sorts by length and pads within a batch."""
+    if not windows:
         return np.zeros((0, 1), dtype=np.float32)
     tensor: Any = model.encode(
-        list(texts),
+        [window.text for window in windows],
         batch_size=_BATCH,
         show_progress_bar=False,
         convert_to_numpy=False,
         convert_to_tensor=True,
         normalize_embeddings=True,
     )
-    return _unit(tensor.float().cpu().numpy())
+    vectors: Vectors = tensor.float().cpu().numpy()
+    return vectors
 
 
-def _in_bf16(model: SentenceTransformer) -> Callable[[Sequence[str]], Vectors]:
+def _in_bf16(model: SentenceTransformer) -> Embed:
     import torch
 
     model.to(torch.bfloat16)
     return partial(_by_torch, model)
-
-
-def _by_openvino(model: SentenceTransformer) -> Callable[[Sequence[str]], Vectors] | None:
-    """Compile the network for bf16; None where OpenVINO is not installed or does not take the model.
-
-    The mean over pieces is taken here: a model that pools otherwise does not pass the probes.
-    """
-    if find_spec("openvino") is None:
-        return None
-    import openvino as ov
-    from openvino.frontend import FrontEndManager
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
-
-    # The model itself is let go after loading: only these two are kept.
-    tokenizer: Any = model.tokenizer
-    limit = model.max_seq_length
-    example = dict(tokenizer(["an example"], return_tensors="pt"))
-    network: Any = model[0]
-    try:
-        with warnings.catch_warnings():
-            # torch's tracer and transformers warn of what they do to each other.
-            warnings.simplefilter("ignore")
-            # Not `convert_model`: it reports its use to the maker.
-            frontend = FrontEndManager().load_by_framework("pytorch")
-            decoder = TorchScriptPythonDecoder(network.auto_model.eval(), example_input=example)
-            converted = frontend.convert(frontend.load(decoder))
-            compiled = ov.Core().compile_model(converted, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
-    except (RuntimeError, AttributeError, TypeError, ValueError) as error:
-        _log.warning("OpenVINO does not take the embedding model: %s", str(error).splitlines()[0])
-        return None
-    names = [port.get_any_name() for port in compiled.inputs]
-
-    def embed(texts: Sequence[str]) -> Vectors:
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        vectors: list[Vectors] = [np.zeros(1, dtype=np.float32)] * len(texts)
-        for start in range(0, len(order), _BATCH):
-            places = order[start : start + _BATCH]
-            fed = tokenizer(
-                [texts[place] for place in places],
-                padding=True,
-                truncation=True,
-                max_length=limit,
-                return_tensors="np",
-            )
-            hidden = compiled({name: fed[name] for name in names})[0]
-            mask = fed["attention_mask"][:, :, None]
-            means = (hidden * mask).sum(axis=1) / mask.sum(axis=1)
-            for place, vector in zip(places, means, strict=True):
-                vectors[place] = vector
-        return _unit(np.stack(vectors)) if vectors else np.zeros((0, 1), dtype=np.float32)
-
-    return embed
 
 
 def _unit(vectors: Vectors) -> Vectors:
