@@ -1,0 +1,159 @@
+"""The count at the end of the chaos run, from what was produced, the raw tables, the views and the calls."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from bench.chaos_endpoints import Call
+from bench.chaos_kills import Snapshot
+from bench.chaos_service import BATCH_PAIRS, COMPARE_BACKLOG, MAX_IN_FLIGHT
+from bench.chaos_world import Position
+from compare.store.client import Store
+from tests.compare.rollups.test_rebuild import assert_equal_to_raw
+
+_PLACE = "topic_id, partition, offset"
+KEYS = {
+    "pairs": f"experiment, candidate, {_PLACE}",
+    "outcomes": f"experiment, {_PLACE}",
+    "requests": _PLACE,
+    "observations": f"experiment, role, endpoint_name, {_PLACE}",
+    "tokens": f"experiment, role, endpoint_name, {_PLACE}",
+    "positions": f"experiment, candidate, {_PLACE}",
+    "findings": f"experiment, candidate, {_PLACE}",
+    "noise_pairs": f"experiment, candidate, side, {_PLACE}",
+    "forced_pairs": f"experiment, candidate, {_PLACE}",
+    "dead_letters": f"experiment, {_PLACE}, source",
+    "delivered_ranges": "experiment, consumer_group, topic_id, partition, first_offset",
+}
+ENDS = ("pairs", "outcomes")
+"""The tables whose rows end a record. Those beside them may be written again after a kill between the two,
+and are then swept; a range that is delivered again replaces its predecessor."""
+SIDES = ("requests", "observations", "tokens", "positions", "findings")
+JOINED = ("observations", "tokens", "positions", "findings")
+"""Side tables that name the attempt which wrote them."""
+
+CALLS_A_RECORD = 2
+WASTED_A_KILL = CALLS_A_RECORD * (MAX_IN_FLIGHT + COMPARE_BACKLOG + 2 * BATCH_PAIRS)
+"""Calls of the records that a service holds at most: at the endpoints, being compared, in the queue before
+the batch, and in the batch."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of the table. `is_ok` is None for what is only told."""
+
+    what: str
+    value: str
+    wanted: str = ""
+    is_ok: bool | None = None
+
+
+def exactly(what: str, value: int, wanted: int) -> Line:
+    """A line for a number that must be what it must be."""
+    return Line(what, f"{value:,}", f"{wanted:,}", value == wanted)
+
+
+def lost(store: Store, produced: Mapping[Position, str]) -> list[str]:
+    """Request ids that Kafka took and that have no outcome in any view."""
+    sql = "SELECT partition, offset FROM {} WHERE experiment = 'chaos'"
+    found = {
+        (int(partition), int(offset))
+        for view in ("pairs_v1", "outcomes_v1")
+        for partition, offset in store.query(sql.format(view))
+    }
+    return [name for position, name in produced.items() if position not in found]
+
+
+def duplicates(store: Store, table: str) -> int:
+    """Rows beyond the first of their key, in the raw table as it was inserted."""
+    (row,) = store.query(f"SELECT count() - uniqExact({KEYS[table]}) FROM {table}").rows
+    return int(row[0])
+
+
+def duplicates_in_views(store: Store) -> int:
+    """Rows beyond the first of their key, over all views of the raw tables."""
+    total = 0
+    for table, key in KEYS.items():
+        (row,) = store.query(f"SELECT count() - uniqExact({key}) FROM {table}_v1").rows
+        total += int(row[0])
+    return total
+
+
+def with_two_outcomes(store: Store) -> int:
+    """Positions that have both a pair and another outcome."""
+    (row,) = store.query(
+        f"SELECT count() FROM (SELECT DISTINCT {_PLACE} FROM outcomes"
+        f" WHERE ({_PLACE}) IN (SELECT {_PLACE} FROM pairs))"
+    ).rows
+    return int(row[0])
+
+
+def orphans(store: Store) -> int:
+    """Rows of side tables of attempts that have no pair."""
+    total = 0
+    for table in JOINED:
+        (row,) = store.query(
+            f"SELECT count() FROM {table} WHERE attempt_id NOT IN (SELECT attempt_id FROM pairs)"
+        ).rows
+        total += int(row[0])
+    return total
+
+
+def unaccounted(store: Store) -> tuple[int, int]:
+    """The consumed and the unaccounted records, as the view has them."""
+    rows = store.query("SELECT sum(consumed), sum(abs(unaccounted)) FROM accounting_v1").rows
+    return int(rows[0][0]), int(rows[0][1])
+
+
+def rollups_differ(store: Store) -> str:
+    """Where the rollups differ from the raw views; empty where they do not."""
+    try:
+        assert_equal_to_raw(store)
+    except AssertionError as error:
+        return " ".join(str(error).split())[:200] or "they differ"
+    return ""
+
+
+def schema_of(store: Store) -> set[tuple[object, ...]]:
+    """Every column of every table and view but the migration locks."""
+    sql = (
+        "SELECT table, name, type, default_kind, compression_codec FROM system.columns"
+        " WHERE database = currentDatabase() AND NOT startsWith(table, 'schema_lock')"
+        " AND position(table, '_staging_') = 0"
+    )
+    return {tuple(row) for row in store.query(sql)}
+
+
+def wasted(calls: Iterable[Call]) -> int:
+    """Calls beyond one set a record: those of runs before the last that asked, and in that one those after
+    an answer that was whole. (The set itself may be several calls: a client tries again after a fault.)
+    """
+    by_record: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    for call in sorted(calls, key=lambda call: call.at):
+        by_record[call.endpoint, call.record].append(call)
+    total = 0
+    for mine in by_record.values():
+        own = [call for call in mine if call.run == mine[-1].run]
+        answered = next((n for n, call in enumerate(own) if call.ended == "ok"), len(own))
+        total += len(mine) - len(own) + len(own[answered + 1 :])
+    return total
+
+
+def asked_though_stored(
+    calls: Iterable[Call], snapshots: Sequence[Snapshot], produced: Mapping[Position, str]
+) -> int:
+    """Calls for records that were seen in the store before the call came."""
+    since: dict[str, float] = {}
+    for snapshot in snapshots:
+        for position in snapshot.stored:
+            if position in produced:
+                since.setdefault(produced[position], snapshot.at)
+    return sum(call.at > since.get(call.record, float("inf")) for call in calls)
+
+
+def faults_of(calls: Iterable[Call]) -> str:
+    """How the calls ended, the most frequent first."""
+    ended = Counter(call.ended for call in calls)
+    return ", ".join(f"{count:,} {name}" for name, count in ended.most_common())
