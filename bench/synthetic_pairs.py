@@ -65,16 +65,20 @@ def pair_columns(first: int, count: int, start: datetime, seconds: float) -> dic
     def shown(where: NDArray[np.bool_]) -> Lists:
         return Lists(np.cumsum(where), (Words(FAMILIES, families[where]),))
 
-    def hexes(digits: int, prefix: bytes) -> list[bytes]:
-        text = rng.bytes(count * digits // 2).hex().encode()
-        return [prefix + text[at : at + digits] for at in range(0, count * digits, digits)]
+    def bytes_of(width: int) -> NDArray[np.uint8]:
+        return np.frombuffer(rng.bytes(width * count), dtype="u1").reshape(count, width)
+
+    def hexes(digits: int, prefix: bytes) -> NDArray[np.uint8]:
+        text = np.frombuffer(rng.bytes(count * digits // 2).hex().encode(), dtype="u1")
+        before = np.tile(np.frombuffer(prefix, dtype="u1"), (count, 1))
+        return np.hstack((before, text.reshape(count, digits)))
 
     everywhere = np.ones(count, bool)
     total_ms = log_normal(7, 0.8)
     candidate_ms = total_ms * log_normal(-0.5, 0.4)
-    uuids = rng.bytes(16 * count)
-    tokens = rng.integers(0, 1000, count)
-    reasons = [b"the texts are the same" if same else b"edit_similarity under 0.9" for same in ~diverges]
+    uuids = bytes_of(16)
+    shown_tokens = np.where(diverges, rng.integers(0, 1000, count), -1)
+    reasons = Words(("the texts are the same", "edit_similarity under 0.9"), diverges.astype("u1"))
     unscored = np.where(is_forced, 1, 3)
     unscored_ends = np.cumsum(unscored)
     position = np.arange(unscored_ends[-1]) - np.repeat(unscored_ends - unscored, unscored)
@@ -86,7 +90,7 @@ def pair_columns(first: int, count: int, start: datetime, seconds: float) -> dic
         "topic_id": flat("6f9619ff-8b86-d011-b42d-00c04fc964ff"),
         "partition": number % PARTITIONS,
         "offset": number // PARTITIONS,
-        "attempt_id": [uuids[at : at + 16] for at in range(0, 16 * count, 16)],
+        "attempt_id": uuids,
         "request_id": hexes(24, b"chatcmpl-"),
         "request_hash": hexes(32, b""),
         "mirrored_at": at - rng.integers(200, 4200, count),
@@ -116,12 +120,8 @@ def pair_columns(first: int, count: int, start: datetime, seconds: float) -> dic
         "is_candidate_only_fault": candidate_only,
         "is_reference_only_fault": reference_only,
         "divergence_position": np.ma.masked_array(rng.geometric(0.03, count), mask=~(diverges & is_greedy)),
-        "divergence_reference_token": [
-            b" token-%d" % t if d else None for t, d in zip(tokens, diverges, strict=True)
-        ],
-        "divergence_candidate_token": [
-            b" other-%d" % t if d else None for t, d in zip(tokens, diverges, strict=True)
-        ],
+        "divergence_reference_token": Words([f" token-{t}" for t in range(1000)], shown_tokens),
+        "divergence_candidate_token": Words([f" other-{t}" for t in range(1000)], shown_tokens),
         "divergence_reference_gap_nats": score(log_normal(-1, 1), diverges & is_greedy),
         "divergence_candidate_gap_nats": score(log_normal(-1, 1), diverges & is_greedy),
         "is_near_tie": np.ma.masked_array(rng.random(count) < 0.4, mask=~(diverges & is_greedy)),

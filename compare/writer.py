@@ -6,7 +6,7 @@ import hashlib
 import logging
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -39,11 +39,10 @@ _log = logging.getLogger(__name__)
 class Inserts(Protocol):
     """The part of `compare.store.client.Store` that writing needs."""
 
-    def insert(  # noqa: D102
+    def insert_columns(  # noqa: D102
         self,
         table: str,
-        column_names: Sequence[str],
-        rows: Sequence[Sequence[Any]],
+        columns: Mapping[str, Sequence[Any]],
         *,
         dedup_token: str | None = None,
         query_id: str | None = None,
@@ -58,6 +57,30 @@ class RefusedRow(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     message: str
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Rows of one table as columns of the same length, and as they are sent at every attempt."""
+
+    table: str
+    columns: dict[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, table: str, content: TableRows) -> Part:
+        """All rows of the table, turned once."""
+        return cls(table, dict(zip(content.columns, zip(*content.rows, strict=True), strict=True)))
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def between(self, start: int, end: int) -> Part:
+        """The rows from `start` to before `end`."""
+        return Part(self.table, {name: values[start:end] for name, values in self.columns.items()})
+
+    def token(self) -> str:
+        """Hex SHA-256 of the table, the columns and every value, positions among them."""
+        content = (self.table, tuple(self.columns), tuple(self.columns.values()))
+        return hashlib.sha256(msgspec.msgpack.encode(content)).hexdigest()
 
 
 class WriteResult(msgspec.Struct, frozen=True):
@@ -108,33 +131,32 @@ class Writer:
         refused: list[RefusedRow] = []
         for table in WRITE_ORDER:
             if table in tables:
-                refused += self._write_table(batch.experiment, table, tables[table])
+                refused += self._write_table(batch.experiment, Part.of(table, tables[table]))
         stored = {table: len(tables[table].rows) for table in WRITE_ORDER if table in tables}
         for row in refused:
             stored[row.table] -= 1
         return WriteResult(stored, tuple(refused), self._retries)
 
-    def _write_table(self, experiment: str, table: str, content: TableRows) -> list[RefusedRow]:
+    def _write_table(self, experiment: str, whole: Part) -> list[RefusedRow]:
         """Insert, halving what the store refuses until the bad rows stand alone; keep those."""
-        waiting = [content]
+        waiting = [whole]
         refused: list[RefusedRow] = []
         while waiting:
             part = waiting.pop()
             try:
-                self._insert(table, part)
+                self._insert(part)
             except DeadLetterError as error:
-                if len(part.rows) > 1:
-                    middle = len(part.rows) // 2
-                    waiting.append(TableRows(part.columns, part.rows[middle:]))
-                    waiting.append(TableRows(part.columns, part.rows[:middle]))
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    waiting.append(part.between(middle, len(part)))
+                    waiting.append(part.between(0, middle))
                     continue
-                refused.append(self._keep_refused(experiment, table, part, error))
+                refused.append(self._keep_refused(experiment, part, error))
         return refused
 
-    def _keep_refused(
-        self, experiment: str, table: str, part: TableRows, error: DeadLetterError
-    ) -> RefusedRow:
-        row = dict(zip(part.columns, part.rows[0], strict=True))
+    def _keep_refused(self, experiment: str, part: Part, error: DeadLetterError) -> RefusedRow:
+        table = part.table
+        row = {name: value for name, (value,) in part.columns.items()}
         offset = row["offset"] if "offset" in row else row["first_offset"]
         result = RefusedRow(table, row["topic_id"], row["partition"], offset, str(error))
         _log.error("%s[%d]@%d: %s", row["topic"], row["partition"], offset, error)
@@ -162,37 +184,30 @@ class Writer:
 
     def _keep(self, table: str, row: dict[str, Any]) -> None:
         try:
-            self._insert(table, TableRows(tuple(row), [tuple(row.values())]))
+            self._insert(Part(table, {name: (value,) for name, value in row.items()}))
         except DeadLetterError as error:
             raise FatalError(
                 f"a row that the store refused cannot be kept as a dead letter: {error}"
             ) from error
 
-    def _insert(self, table: str, content: TableRows) -> None:
-        token = _token(table, content)
-        query_id = self._query_id(table, content, token)
+    def _insert(self, part: Part) -> None:
+        token = part.token()
+        query_id = self._query_id(part, token)
         wait_s = self._first_wait_s
         while True:
             try:
-                self._store.insert(table, content.columns, content.rows, dedup_token=token, query_id=query_id)
+                self._store.insert_columns(part.table, part.columns, dedup_token=token, query_id=query_id)
                 return
             except RetryError as error:
-                _log.warning("storing %d rows is tried again in %.1f s: %s", len(content.rows), wait_s, error)
+                _log.warning("storing %d rows is tried again in %.1f s: %s", len(part), wait_s, error)
                 # Jitter keeps several services from coming back at once.
                 if self._stop.wait(wait_s * random.uniform(0.5, 1.0)):
                     raise
             self._retries += 1
             wait_s = min(wait_s * 2, self._longest_wait_s)
 
-    def _query_id(self, table: str, content: TableRows, token: str) -> str:
+    def _query_id(self, part: Part, token: str) -> str:
         """`gnomon/<group>/<topic_id>/<partitions>/<table>/<token>`: who is writing what, for KILL QUERY."""
-        topics, partitions = content.columns.index("topic_id"), content.columns.index("partition")
-        topic_ids = "+".join(sorted({str(row[topics]) for row in content.rows}))
-        numbers = "+".join(str(number) for number in sorted({row[partitions] for row in content.rows}))
-        return f"gnomon/{self._group}/{topic_ids}/{numbers}/{table}/{token[:16]}"
-
-
-def _token(table: str, content: TableRows) -> str:
-    """Hex SHA-256 of the table, the columns and every value, positions among them."""
-    encoded = msgspec.msgpack.encode((table, content.columns, content.rows))
-    return hashlib.sha256(encoded).hexdigest()
+        topic_ids = "+".join(sorted(set(map(str, part.columns["topic_id"]))))
+        numbers = "+".join(map(str, sorted(set(part.columns["partition"]))))
+        return f"gnomon/{self._group}/{topic_ids}/{numbers}/{part.table}/{token[:16]}"

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 import clickhouse_connect
+import lz4.frame  # type: ignore[import-untyped]
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 from msgspec import Struct
@@ -27,6 +28,7 @@ from ingest.settings import StoreSettings
 
 Role = Literal["owner", "reader", "any"]
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330
 
@@ -51,11 +53,15 @@ class Result(Struct, frozen=True):
 
 
 class Connection(Struct, frozen=True):
-    """One way to the store that is open now; `where` names it for people."""
+    """One way to the store that is open now; `where` names it for people.
+
+    What goes to a far one is compressed: a network is slower than LZ4, memory and loopback are not.
+    """
 
     client: Client
     where: str
     on_close: Callable[[], None] = lambda: None
+    is_far: bool = False
 
 
 class Store:
@@ -136,25 +142,12 @@ class Store:
         dedup_token: str | None = None,
         query_id: str | None = None,
     ) -> None:
-        """Insert rows in one block. The same `dedup_token` twice stores the rows once.
-
-        Raises DeadLetterError (`store_refused`) if a row can never be stored, RetryError if the
-        insert may succeed later, FatalError if table, column or permission is missing.
-        """
-        settings = _insert_settings(dedup_token, query_id)
-        types = self._known_types(table, column_names)
-        with self._lost_if_away():
-            client = self._connected().client
-            try:
-                client.insert(
-                    table,
-                    rows,
-                    column_names=list(column_names),
-                    column_type_names=[types[name] for name in column_names],
-                    settings=settings,
-                )
-            except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
-                raise errors.of_insert(error, table, self.where) from error
+        """Insert a few rows of Python values; see `insert_columns`."""
+        try:
+            columns = dict(zip(column_names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+        except (TypeError, ValueError) as error:
+            raise errors.of_insert(error, table, self.where) from error
+        self.insert_columns(table, columns, dedup_token=dedup_token, query_id=query_id)
 
     def insert_columns(
         self,
@@ -164,25 +157,34 @@ class Store:
         dedup_token: str | None = None,
         query_id: str | None = None,
     ) -> None:
-        """Insert columns (see `native_block`) in one block; raises as `insert`.
+        """Insert columns (see `native_block`) in one block. The same `dedup_token` twice stores them once.
 
-        Several times as fast, for no value is looked at: a text that is not UTF-8 is stored as it is.
+        A row whose key is in the block twice is stored twice: views read FINAL. Raises
+        DeadLetterError (`store_refused`) if a row can never be stored, RetryError if the insert may
+        succeed later, FatalError if table, column or permission is missing.
         """
         rows = max(map(column_length, columns.values()), default=0)
         if not rows:
             return
         types = self._known_types(table, list(columns))
-        block = native_block(columns, types, rows)
         settings = _insert_settings(dedup_token, query_id)
         # As one block whatever its size: the token is of the whole.
         settings["input_format_parallel_parsing"] = 0
-        # Nothing is collapsed on the way in, which takes half of the time: views read FINAL.
-        settings["optimize_on_insert"] = 0
         settings["max_insert_block_size"] = rows
+        # Nothing is collapsed on the way in, which takes half of the time.
+        settings["optimize_on_insert"] = 0
         with self._lost_if_away():
-            client = self._connected().client
+            connection = self._connected()
             try:
-                client.raw_insert(table, list(columns), block, settings=settings, fmt="Native")
+                block = native_block(columns, types, rows)
+                connection.client.raw_insert(
+                    table,
+                    list(columns),
+                    lz4.frame.compress(block) if connection.is_far else block,
+                    settings=settings,
+                    fmt="Native",
+                    compression="lz4" if connection.is_far else None,
+                )
             except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
                 raise errors.of_insert(error, table, self.where) from error
 
@@ -328,4 +330,4 @@ def connect_http(
         )
     except ClickHouseError as error:
         raise errors.of_query(error, where) from error
-    return Connection(client, where)
+    return Connection(client, where, is_far=address.hostname not in _LOOPBACK)

@@ -1,40 +1,23 @@
-"""Columns as one block of ClickHouse's Native format, encoded by numpy.
+"""Columns as one block of ClickHouse's Native format: all that this program inserts goes through here.
 
-clickhouse-connect encodes Python values one by one: some 30,000 rows of `pairs` a second of one core.
-Whoever has columns (a backfill, a benchmark) needs none of that: numbers go as they lie in memory, and
-words as a dictionary and codes. The layout is that of `src/Formats/NativeWriter.cpp` and
+Numbers of numpy go as they lie in memory, and words as a dictionary and codes; columns of Python values
+are turned into those first (`native_values`). The layout is that of `src/Formats/NativeWriter.cpp` and
 `src/DataTypes/Serializations/SerializationLowCardinality.cpp` of the ClickHouse sources.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from compare.store import native_bytes
+from compare.store.native_bytes import Numbers
+from compare.store.native_types import FIXED, item_types, type_parts
+from compare.store.native_values import Listed, flags, listed, nullable_numbers, numbers, plain_bytes, uuids
 from ingest.errors import FatalError
-
-_FIXED = {
-    **{f"UInt{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
-    **{f"Int{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
-    "Float32": "<f4",
-    "Float64": "<f8",
-    "Bool": "u1",
-    "DateTime64": "<i8",
-}
-"""How a type lies in memory. A DateTime64 is its ticks since 1970; a Bool 0 or 1."""
-
-_LOW_CARDINALITY_VERSION = 1
-_HAS_KEYS, _NEW_DICTIONARY = 1 << 9, 1 << 10
-_SHORT = [bytes((length,)) for length in range(128)]
-_CODES = ("u1", "<u2", "<u4", "<u8")
-
-Numbers = npt.NDArray[Any]
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -45,26 +28,40 @@ class Words(msgspec.Struct, frozen=True):
 
 
 class Lists(msgspec.Struct, frozen=True):
-    """Arrays, or maps with two items: row i is `items[ends[i - 1]:ends[i]]`."""
+    """Arrays (of tuples: with an item column for each element), or maps with two item columns: row i is
+    `items[ends[i - 1]:ends[i]]`.
+    """
 
     ends: Numbers
     items: tuple[Any, ...]
 
 
 Column = Any
-"""A numpy array (masked where NULL), `Words`, `Lists`, or for String and UUID a sequence of bytes (for a
-UUID 16 bytes in order)."""
+"""A list or tuple of Python values (None for NULL); or a numpy array (masked where NULL; for a UUID, and
+for a String whose values are equally long, bytes of the shape (rows, length)), `Words`, or `Lists`."""
+
+
+class ColumnValueError(ValueError):
+    """A Python value does not fit the type of its column."""
 
 
 def native_block(columns: Mapping[str, Column], types: Mapping[str, str], rows: int) -> bytes:
-    """The columns as one block. Raises FatalError for a column whose length, kind or type does not fit."""
-    out = [_varint(len(columns)), _varint(rows)]
+    """The columns as one block.
+
+    Raises FatalError for a column whose length or kind does not fit, ColumnValueError for a Python
+    value that does not.
+    """
+    out = [native_bytes.varint(len(columns)), native_bytes.varint(rows)]
     for name, column in columns.items():
         kind = types[name]
         length = column_length(column)
         if length != rows:
             raise FatalError(f"column {name} has {length} rows, the block {rows}")
-        out += [_text(name.encode()), _text(kind.encode()), *_prefix(kind), *_body(name, kind, column)]
+        out += [native_bytes.text(name.encode()), native_bytes.text(kind.encode()), *_prefix(kind)]
+        try:
+            out += _body(name, kind, column)
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise ColumnValueError(f"column {name} of type {kind}: {error}") from error
     return b"".join(out)
 
 
@@ -77,87 +74,75 @@ def column_length(column: Column) -> int:
 
 def _prefix(kind: str) -> list[bytes]:
     """What stands before all data of a column: one version for each LowCardinality in it, in order."""
-    return [_u64(_LOW_CARDINALITY_VERSION)] * kind.count("LowCardinality(")
+    return [native_bytes.u64(native_bytes.LOW_CARDINALITY_VERSION)] * kind.count("LowCardinality(")
 
 
 def _body(name: str, kind: str, column: Column) -> list[bytes]:
-    outer, inner = _parts(kind)
-    if outer == "LowCardinality" and isinstance(column, Words):
-        return _words(column, is_nullable=inner.startswith("Nullable("))
-    if outer in ("Array", "Map") and isinstance(column, Lists):
-        kinds = [inner] if outer == "Array" else inner.split(", ")
-        out = [np.asarray(column.ends, dtype="<u8").tobytes()]
-        for item_kind, items in zip(kinds, column.items, strict=True):
-            out += _body(name, item_kind, items)
-        return out
-    if outer == "Nullable" and isinstance(column, np.ndarray):
-        mask = np.ma.getmaskarray(column).astype("u1").tobytes()
-        return [mask, *_body(name, inner, np.ma.filled(column, 0))]
-    if outer == "Nullable" and not isinstance(column, (Words, Lists)):
-        plain = [b"" if value is None else value for value in column]
-        return [bytes(value is None for value in column), *_body(name, inner, plain)]
-    if outer in _FIXED and isinstance(column, np.ndarray) and not np.ma.isMaskedArray(column):
-        return [np.asarray(column, dtype=_FIXED[outer]).tobytes()]
-    if outer == "String" and not isinstance(column, (Words, Lists, np.ndarray)):
-        return [_strings(column)]
-    if outer == "UUID" and not isinstance(column, (Words, Lists, np.ndarray)):
-        # Two numbers of 64 bits, each with its low byte first.
-        return [np.frombuffer(b"".join(column), dtype=">u8").astype("<u8").tobytes()]
+    outer, inner = type_parts(kind)
+    if isinstance(column, (list, tuple)):
+        return _python_values(name, kind, column)
+    if isinstance(column, Words):
+        codes = np.asarray(column.codes)
+        if outer == "LowCardinality":
+            return native_bytes.dictionary(column.words, codes, is_nullable=inner.startswith("Nullable("))
+        if kind == "Nullable(String)":
+            return [(codes < 0).tobytes(), native_bytes.word_strings(column.words, codes)]
+        if kind == "String" and not (len(codes) and codes.min() < 0):
+            return [native_bytes.word_strings(column.words, codes)]
+    if isinstance(column, Lists) and outer in ("Array", "Map"):
+        return _lists(name, kind, column)
+    if isinstance(column, np.ndarray):
+        if outer == "Nullable" and type_parts(inner)[0] in FIXED:
+            values = np.asarray(np.ma.filled(column, 0))
+            return [np.ma.getmaskarray(column).tobytes(), *_body(name, inner, values)]
+        if outer in FIXED and not np.ma.isMaskedArray(column):
+            return [np.asarray(column, dtype=FIXED[outer]).tobytes()]
+        if outer == "String" and column.dtype == "u1" and column.ndim == 2:
+            return [native_bytes.even_strings(column)]
+        if outer == "UUID" and column.dtype == "u1" and column.shape[1:] == (16,):
+            # Two numbers of 64 bits, each with its low byte first.
+            return [np.ascontiguousarray(column).view(">u8").astype("<u8").tobytes()]
     raise FatalError(f"column {name} is of type {kind}: a {type(column).__name__} cannot be stored in it")
 
 
-def _words(column: Words, *, is_nullable: bool) -> list[bytes]:
-    if not len(column.codes):
-        return []
-    codes = np.asarray(column.codes, dtype=np.int64)
-    if codes.min() < (-1 if is_nullable else 0) or codes.max() >= len(column.words):
-        raise FatalError(f"a code of {codes.min()} to {codes.max()} is outside {len(column.words)} words")
-    words = [word.encode() for word in column.words]
-    if is_nullable:
-        # The first entry stands for NULL.
-        words, codes = [b"", *words], codes + 1
-    size = next(size for size in range(4) if len(words) <= 1 << (8 << size))
-    return [
-        _u64(size | _HAS_KEYS | _NEW_DICTIONARY),
-        _u64(len(words)),
-        b"".join(map(_text, words)),
-        _u64(len(codes)),
-        codes.astype(_CODES[size]).tobytes(),
-    ]
+def _lists(name: str, kind: str, column: Lists) -> list[bytes]:
+    out = [np.asarray(column.ends, dtype="<u8").tobytes()]
+    for item_kind, items in zip(item_types(kind), column.items, strict=True):
+        out += _body(name, item_kind, items)
+    return out
 
 
-def _strings(column: Sequence[bytes]) -> bytes:
-    lengths = set(map(len, column))
-    if len(lengths) == 1:
-        # Hashes and ids: the same length before each.
-        before = _varint(lengths.pop())
-        return before + before.join(column)
-    if max(lengths, default=0) < len(_SHORT):
-        before_each = map(_SHORT.__getitem__, map(len, column))
-        return b"".join(chain.from_iterable(zip(before_each, column, strict=True)))
-    return b"".join(part for value in column for part in (_varint(len(value)), value))
+def _python_values(name: str, kind: str, values: Sequence[Any]) -> list[bytes]:
+    outer, inner = type_parts(kind)
+    if outer == "Nullable" and (found := nullable_numbers(inner, values)) is not None:
+        return _body(name, kind, found)
+    if outer == "Nullable":
+        rest = [value for value in values if value is not None]
+        (filler,) = rest[:1] or (_empty(inner),)
+        filled = [filler if value is None else value for value in values]
+        return [bytes([value is None for value in values]), *_body(name, inner, filled)]
+    if outer == "LowCardinality":
+        if not inner.startswith("Nullable(") and None in values:
+            raise TypeError("None is no text")
+        return _body(name, kind, _words(values))
+    if outer in ("Array", "Map"):
+        made: Listed = listed(kind, values)
+        return _lists(name, kind, Lists(made.ends, made.items))
+    if outer == "String":
+        return [native_bytes.strings(plain_bytes(values))]
+    if outer == "UUID":
+        return _body(name, kind, uuids(values))
+    if outer == "Bool":
+        return [flags(values)]
+    return _body(name, kind, numbers(kind, values))
 
 
-def _parts(kind: str) -> tuple[str, str]:
-    """`Array(String)` to (`Array`, `String`)."""
-    found = re.fullmatch(r"(\w+)(?:\((.*)\))?", kind)
-    return (found[1], found[2] or "") if found else (kind, "")
+def _words(values: Sequence[str | None]) -> Words:
+    codes: dict[str | None, int] = {None: -1}
+    found = [codes.setdefault(value, len(codes) - 1) for value in values]
+    return Words([word for word in codes if word is not None], np.array(found, dtype=np.int64))
 
 
-def _text(value: bytes) -> bytes:
-    return _varint(len(value)) + value
-
-
-def _u64(value: int) -> bytes:
-    return value.to_bytes(8, "little")
-
-
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def _empty(kind: str) -> Any:
+    """What stands where all values are NULL."""
+    return {"String": b"", "UUID": bytes(16)}[type_parts(kind)[0]]

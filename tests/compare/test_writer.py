@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -45,20 +45,19 @@ class Away:
         self.failures = failures
         self.seen: list[tuple[str, Any, str | None, str | None]] = []
 
-    def insert(
+    def insert_columns(
         self,
         table: str,
-        column_names: Sequence[str],
-        rows: Sequence[Sequence[Any]],
+        columns: Mapping[str, Sequence[Any]],
         *,
         dedup_token: str | None = None,
         query_id: str | None = None,
     ) -> None:
-        self.seen.append((table, rows, dedup_token, query_id))
+        self.seen.append((table, columns, dedup_token, query_id))
         if self.failures:
             self.failures -= 1
             raise RetryError("store is away")
-        self._store.insert(table, column_names, rows, dedup_token=dedup_token, query_id=query_id)
+        self._store.insert_columns(table, columns, dedup_token=dedup_token, query_id=query_id)
 
 
 class Refuses:
@@ -68,7 +67,7 @@ class Refuses:
         self._tables = tables
         self.stored: list[str] = []
 
-    def insert(self, table: str, column_names: Any, rows: Any, **_: Any) -> None:
+    def insert_columns(self, table: str, columns: Any, **_: Any) -> None:
         if table in self._tables:
             raise DeadLetterError("store_refused", f"{table} takes nothing")
         self.stored.append(table)
