@@ -14,6 +14,8 @@ from ingest.settings import Settings, endpoint_names
 def register_experiment(store: Store, settings: Settings) -> str:
     """Write the row of `experiments` for these settings; returns their hash. Again is harmless.
 
+    What serves them is in `served` (compare/served_watch.py); the view puts both together.
+
     Raises what the store raises.
     """
     digest = settings_hash(settings)
@@ -22,7 +24,6 @@ def register_experiment(store: Store, settings: Settings) -> str:
         "experiment": settings.experiment.name,
         "settings_hash": digest,
         "settings": msgspec.json.encode(_public(settings), order="sorted").decode(),
-        "served": "{}",
         "ingested_at": now,
         "version": int(now.timestamp() * 1_000_000),
     }
@@ -42,6 +43,7 @@ def _public(settings: Settings) -> dict[str, object]:
             }
             for name in endpoint_names(experiment)
         },
+        "sampling": settings.sampling,
         "compare": settings.compare,
         "detectors": settings.detectors,
     }

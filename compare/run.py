@@ -21,6 +21,7 @@ from compare.compare_stage import Compare
 from compare.counters import Counters
 from compare.fence import OwnedInserts
 from compare.intake import REMEMBERED_IDS, Intake
+from compare.isolation import IsolationRunner
 from compare.ledger import Ledger
 from compare.near_tie import near_tie_nats
 from compare.pipeline import Pipeline
@@ -164,7 +165,9 @@ class _Service(msgspec.Struct):
         ledger = Ledger(group)
         stop_writing = threading.Event()
         inserts = OwnedInserts(self.store, ledger, stop_writing, lambda: source.has_lease())
-        intake = Intake(experiment, purged=self.purged)
+        intake = Intake(
+            experiment, purged=self.purged, sampling=settings.sampling, delivery=settings.delivery
+        )
         read_back = self._read_back(inserts, intake)
         source = KafkaSource(
             settings.kafka,
@@ -173,12 +176,15 @@ class _Service(msgspec.Struct):
             before=read_back,
             startup_timeout_s=self.startup_timeout_s,
         )
+        replayer = Replayer(experiment, settings.endpoints)
+        isolation_store = await asyncio.to_thread(_waiting_for, self.store.another, self.startup_timeout_s)
+        isolation = IsolationRunner(isolation_store, experiment.name, replayer.endpoints)
         pipeline = Pipeline(
             experiment=experiment.name,
             source=source,
             ledger=ledger,
             intake=intake,
-            replayer=Replayer(experiment, settings.endpoints),
+            replayer=replayer,
             compare=self.compare,
             writer=Writer(inserts, stop_writing, group=group, redactor=redactor),
             dead_letters=DeadLetterTopic(settings.kafka, redactor),
@@ -189,9 +195,12 @@ class _Service(msgspec.Struct):
             on_progress=on_progress,
         )
         try:
+            await asyncio.to_thread(_waiting_for, isolation.read, self.startup_timeout_s)
             with self.signals.stopping(pipeline.stop):
-                return await pipeline.run(stop_when)
+                async with isolation.running():
+                    return await pipeline.run(stop_when)
         finally:
+            await asyncio.to_thread(isolation_store.close)
             await asyncio.to_thread(read_back.close)
 
     def _read_back(self, inserts: OwnedInserts, intake: Intake) -> ReadBack:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ingest.errors import SettingsError
-from ingest.settings import DetectorSettings, Settings, endpoint_names
+from ingest.settings import DetectorSettings, SamplingSettings, Settings, endpoint_names
 from ingest.settings_checks import check_together, with_absolute_files
 from ingest.settings_convert import SECRETS, InvalidValueError, dotted, to_settings
 from ingest.settings_environment import Override, overrides, secret_variable
@@ -57,13 +57,15 @@ def settings_hash(settings: Settings) -> str:
     if settings.experiment.reference_b is None:
         del experiment["reference_b"]
     names = endpoint_names(settings.experiment)
-    covered = {
+    covered: dict[str, Any] = {
         "experiment": experiment,
         "endpoints": {
             name: {"url": settings.endpoints[name].url, "top_logprobs": settings.endpoints[name].top_logprobs}
             for name in names
         },
     }
+    if settings.sampling != SamplingSettings():
+        covered["sampling"] = settings.sampling
     return hashlib.sha256(msgspec.json.encode(covered, order="sorted")).hexdigest()[:32]
 
 

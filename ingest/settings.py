@@ -45,7 +45,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     """Days that each table keeps its rows, counted from `ingested_at`; 0 keeps them for ever.
 
     A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
-    outcomes and delivered_ranges 400, dead_letters 90, requests, observations, findings and
+    outcomes, delivered_ranges and token_use 400, dead_letters 90, requests, observations, findings and
     forced_pairs 30, tokens and positions 14.
     """
 
@@ -59,6 +59,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     positions: NonNegativeInt | None = None
     outcomes: NonNegativeInt | None = None
     delivered_ranges: NonNegativeInt | None = None
+    token_use: NonNegativeInt | None = None
     dead_letters: NonNegativeInt | None = None
 
 

@@ -14,6 +14,7 @@ CREATE SETTINGS PROFILE IF NOT EXISTS gnomon_analyst SETTINGS
 TO gnomon_analyst;
 GRANT SELECT ON gnomon.accounting_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.alerts_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.controls_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.dead_letters_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.delivered_ranges_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.detectors_v1 TO gnomon_analyst;
@@ -30,4 +31,6 @@ GRANT SELECT ON gnomon.rollup_daily_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.rollup_hourly_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.rollup_minutes_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.rollup_range_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.served_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.token_use_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.tokens_v1 TO gnomon_analyst;

@@ -13,6 +13,7 @@ CREATE SETTINGS PROFILE IF NOT EXISTS gnomon_dashboard SETTINGS
 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.accounting_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.alerts_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.controls_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.dead_letters_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.delivered_ranges_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.detectors_v1 TO gnomon_dashboard;
@@ -29,4 +30,6 @@ GRANT SELECT ON gnomon.rollup_daily_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.rollup_hourly_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.rollup_minutes_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.rollup_range_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.served_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.token_use_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.tokens_v1 TO gnomon_dashboard;

@@ -33,7 +33,7 @@ def test_it_opens_after_so_many_in_a_row() -> None:
             one.away(0.0, "refused")
         else:
             one.present(0.0)
-    assert not one.is_open
+    assert one.openings == 0
     one.away(0.0, "refused")
     assert one.is_open and one.openings == 1
 
@@ -84,11 +84,9 @@ def test_a_probe_that_meets_somebody_closes_it_and_all_begins_anew(caplog: pytes
         one.away(1.0, "refused", is_probe=True)
         assert one.wait_s(3.0) == 0.0 and one.call()
         one.present(3.0, is_probe=True)
-    assert not one.is_open and one.wait_s(3.0) == 0.0
-    one.away(3.0, "refused")
-    one.away(3.0, "refused")
-    assert not one.is_open
-    one.away(3.0, "refused")
+    for _ in range(3):
+        assert one.wait_s(3.0) == 0.0
+        one.away(3.0, "refused")
     assert one.wait_s(3.0) == 1.0
     assert [record.getMessage() for record in caplog.records][:2] == [
         'endpoint "cand" is away (connection refused): breaker open, next call in 1 s',

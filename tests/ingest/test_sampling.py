@@ -76,7 +76,7 @@ def test_the_first_rule_that_matches_decides() -> None:
         ({}, "experiment.sample_fraction = 0"),
     ],
 )
-def test_a_skip_names_its_rule(fields: dict[str, str], detail: str) -> None:
+def test_a_skip_names_its_rule(fields: dict[str, Any], detail: str) -> None:
     rules = [SamplingRule(0.0, tenant="a"), SamplingRule(0.0, tenant="b", route="r")]
     assert sampler(rules=rules).sample(request(**fields)) == Skipped(SkipReason.SAMPLED_OUT, detail)
 

@@ -1,0 +1,116 @@
+"""`gnomon pause`, `gnomon resume` and `gnomon status`."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from compare.cli.locate import locate_store, store_options
+from ingest.errors import SettingsError
+
+if TYPE_CHECKING:
+    from compare.store.client import Store
+
+_endpoint = click.option("--endpoint", default="", help="One endpoint, by its name. [default: all]")
+_experiment = click.option("--experiment", default="", help="One experiment, by its name. [default: all]")
+
+
+@click.command()
+@_endpoint
+@_experiment
+@click.option("--reason", default="", help="Why, for those who look at it later.")
+@store_options
+def pause(endpoint: str, experiment: str, reason: str, folder: Path | None, config_file: Path | None) -> None:
+    """Let replay send nothing more, to one endpoint or to all.
+
+    Every run on this store obeys within some seconds and until `gnomon resume`, across restarts. Calls that
+    are out end as they do; records wait in Kafka, nothing is lost.
+    """
+    from compare.controls import Scope, order
+    from compare.store.client import open_store
+
+    scope = Scope(experiment, endpoint)
+    with open_store(locate_store(folder, config_file), role="any") as store:
+        _check_names(store, experiment, endpoint)
+        order(store, "pause", scope, ordered_by=_who(), reason=reason)
+    click.echo(f"paused: {scope}")
+
+
+@click.command()
+@_endpoint
+@_experiment
+@store_options
+def resume(endpoint: str, experiment: str, folder: Path | None, config_file: Path | None) -> None:
+    """Take back a `gnomon pause` of the same endpoint and experiment.
+
+    Says which other pauses still hold.
+    """
+    from compare.controls import Scope, order, pauses
+    from compare.store.client import open_store
+
+    scope = Scope(experiment, endpoint)
+    with open_store(locate_store(folder, config_file), role="any") as store:
+        held = pauses(store)
+        is_paused = any(one.scope == scope for one in held)
+        if is_paused:
+            order(store, "resume", scope, ordered_by=_who())
+    click.echo(f"resumed: {scope}" if is_paused else f"was not paused: {scope}")
+    for one in held:
+        if one.scope != scope:
+            click.echo(f"still paused: {one}")
+
+
+@click.command()
+@store_options
+def status(folder: Path | None, config_file: Path | None) -> None:
+    """Say what is paused, and what the endpoints computed today (UTC)."""
+    from compare.controls import pauses
+    from compare.store.client import open_store
+
+    with open_store(locate_store(folder, config_file), role="reader") as store:
+        held = pauses(store)
+        used = store.query(
+            "SELECT endpoint_name, experiment, prompt_tokens, completion_tokens, estimated_tokens, calls"
+            " FROM token_use_v1 WHERE day = toDate(now('UTC')) ORDER BY endpoint_name, experiment"
+        ).rows
+    for one in held:
+        click.echo(f"paused: {one}")
+    if not held:
+        click.echo("nothing is paused")
+    for name, experiment, prompt, completion, guessed, calls in used:
+        click.echo(
+            f'today: endpoint "{name}" of experiment "{experiment}": {prompt + completion} tokens '
+            f"({prompt} prompt, {completion} completion, {guessed} of them estimated) in {calls} calls"
+        )
+    if not used:
+        click.echo("today: no tokens were counted")
+
+
+def _check_names(store: Store, experiment: str, endpoint: str) -> None:
+    """Refuse a name that no run on this store has had: its pause would stop nothing."""
+    from ingest.settings_convert import nearest
+
+    known = store.query(
+        "SELECT DISTINCT experiment, arrayJoin(JSONExtractKeys(settings, 'endpoints')) FROM experiments_v1"
+    ).rows
+    for word, name, names in (
+        ("experiment", experiment, {str(row[0]) for row in known}),
+        ("endpoint", endpoint, {str(row[1]) for row in known}),
+    ):
+        if name and name not in names:
+            meant = nearest(name, names)
+            hint = f"did you mean {meant}?" if meant else f"known: {', '.join(sorted(names)) or 'none yet'}"
+            raise SettingsError(f"no run on this store has had the {word} {name!r}; {hint}")
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
