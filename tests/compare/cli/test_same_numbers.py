@@ -159,6 +159,7 @@ async def test_the_command_tells_what_the_pipeline_stores(
     assert told["differing_paths"] == pair["differing_paths"]
 
     findings = rows["findings"]
+    assert told["findings"] or body is not EXTRACTION
     for key in ("family", "code", "side", "message", "is_fault", "unit", "start", "end"):
         assert [finding[key] for finding in told["findings"]] == findings[f"finding.{key}"]
     for key in ("measured", "threshold"):
@@ -178,8 +179,16 @@ async def test_the_command_tells_what_the_pipeline_stores(
     positions = rows["positions"]
     assert [position["index"] for position in told["positions"]] == positions["index"]
     assert len(told["positions"]) == pair["prefix_tokens"] + 1
+    assert [position["role"] for position in told["positions"]] == positions["role"]
     for place, position in enumerate(told["positions"]):
-        assert same(position["kl_lower_nats"], positions["kl_lower_nats"][place])
+        for name in (
+            "kl_lower_nats",
+            "js_lower_nats",
+            "js_upper_nats",
+            "probability_change",
+            "top1_agreement",
+        ):
+            assert same(position[name], positions[name][place])
         for side in ("reference", "candidate"):
             for bound in ("entropy_lower_nats", "entropy_upper_nats"):
                 assert same(position[side][bound], positions[f"{side}_{bound}"][place])
