@@ -7,7 +7,8 @@ from compare.metrics.reasons import REASONS
 from compare.metrics.spec import METRICS, MetricSpec
 from ingest.forced import UNSCORED_REASONS
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+DOCUMENT = (DOCS / "metrics.md").read_text(encoding="utf-8")
 
 
 def row(spec: MetricSpec) -> str:
@@ -56,3 +57,14 @@ def test_the_document_has_every_metric_as_it_is() -> None:
 
 def test_the_document_has_every_reason_as_it_is() -> None:
     assert section("Reasons") == [f"| `{code}` | {meaning} |" for code, meaning in sorted(REASONS.items())]
+
+
+def test_the_document_links_the_calibration_and_no_page_that_is_not_there() -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#([^)]*))?\)", DOCUMENT)
+    assert "calibration.md" in {page for page, _ in links}
+    for page, anchor in links:
+        text = (DOCS / page).read_text(encoding="utf-8")
+        headings = {
+            line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")
+        }
+        assert not anchor or anchor in headings
