@@ -121,7 +121,11 @@ class Proxy:
         await self._session.close()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        body = await request.read()
+        try:
+            body = await request.read()
+        except ConnectionError:
+            # Killed in the middle of its request: nothing of it reaches the engine.
+            return _cut(request)
         seen = seen_of(request.raw_path, body)
         trap = self._take(seen)
         loses = trap is not None and trap.loses > 0
