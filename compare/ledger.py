@@ -150,11 +150,6 @@ class Ledger:
             state = self._partitions.get(partition)
             return None if state is None else state.watermark()
 
-    def current(self) -> dict[int, int]:
-        """The assigned partitions and their epochs."""
-        with self._lock:
-            return {partition: state.epoch for partition, state in self._partitions.items()}
-
     def outstanding(self) -> int:
         """How many delivered records have no stored outcome yet, over all partitions."""
         with self._lock:
