@@ -3,7 +3,8 @@
 Prints, of synthetic pairs of one day: rows a second into `pairs` by columns, beside Python rows and beside
 the encoding alone; bytes a pair on disk, by column, and of texts; the day's rollups from nothing, after a
 minute's new pairs, and with nothing new: seconds, processor seconds and the process's largest memory; and
-queries as dashboards ask them, four at once, from rollups and from the raw view: p50 and p95.
+queries as dashboards ask them, four at once, from rollups and from the raw view: p50 and p95. What an insert
+spends its time on: `python -m bench.insert`.
 """
 
 from __future__ import annotations

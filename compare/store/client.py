@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
-from compare.store.native_block import Column, column_length, native_block
+from compare.store.native_block import Column, column_length, native_parts
 from compare.store.reader_rules import why_not_read_only
 from compare.store.sql_text import first_word, format_at_end
 from ingest.errors import FatalError, RetryError, SettingsError
@@ -53,15 +53,19 @@ class Result(Struct, frozen=True):
 
 
 class Connection(Struct, frozen=True):
-    """One way to the store that is open now; `where` names it for people.
-
-    What goes to a far one is compressed: a network is slower than LZ4, memory and loopback are not.
-    """
+    """One way to the store that is open now; `where` names it for people."""
 
     client: Client
     where: str
     on_close: Callable[[], None] = lambda: None
-    is_far: bool = False
+    place: Literal["here", "loopback", "far"] = "here"
+
+    def body(self, parts: list[bytes]) -> bytes | Generator[bytes, None, None]:
+        """What is sent: compressed if far, for a network is slower than LZ4, memory and loopback are not."""
+        if self.place == "here":
+            # Written to a file piece by piece: joined first, a block takes its size in memory once more.
+            return (part for part in parts)
+        return lz4.frame.compress(b"".join(parts)) if self.place == "far" else b"".join(parts)
 
 
 class Store:
@@ -176,14 +180,14 @@ class Store:
         with self._lost_if_away():
             connection = self._connected()
             try:
-                block = native_block(columns, types, rows)
+                parts = native_parts(columns, types, rows)
                 connection.client.raw_insert(
                     table,
                     list(columns),
-                    lz4.frame.compress(block) if connection.is_far else block,
+                    connection.body(parts),
                     settings=settings,
                     fmt="Native",
-                    compression="lz4" if connection.is_far else None,
+                    compression="lz4" if connection.place == "far" else None,
                 )
             except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
                 raise errors.of_insert(error, table, self.where) from error
@@ -330,4 +334,4 @@ def connect_http(
         )
     except ClickHouseError as error:
         raise errors.of_query(error, where) from error
-    return Connection(client, where, is_far=address.hostname not in _LOOPBACK)
+    return Connection(client, where, place="loopback" if address.hostname in _LOOPBACK else "far")

@@ -46,7 +46,12 @@ class ColumnValueError(ValueError):
 
 
 def native_block(columns: Mapping[str, Column], types: Mapping[str, str], rows: int) -> bytes:
-    """The columns as one block.
+    """The columns as one block; raises as `native_parts`."""
+    return b"".join(native_parts(columns, types, rows))
+
+
+def native_parts(columns: Mapping[str, Column], types: Mapping[str, str], rows: int) -> list[bytes]:
+    """The pieces of one block, in order.
 
     Raises FatalError for a column whose length or kind does not fit, ColumnValueError for a Python
     value that does not.
@@ -62,7 +67,7 @@ def native_block(columns: Mapping[str, Column], types: Mapping[str, str], rows: 
             out += _body(name, kind, column)
         except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise ColumnValueError(f"column {name} of type {kind}: {error}") from error
-    return b"".join(out)
+    return out
 
 
 def column_length(column: Column) -> int:
@@ -115,12 +120,13 @@ def _lists(name: str, kind: str, column: Lists) -> list[bytes]:
 def _python_values(name: str, kind: str, values: Sequence[Any]) -> list[bytes]:
     outer, inner = type_parts(kind)
     if outer == "Nullable" and (found := nullable_numbers(inner, values)) is not None:
-        return _body(name, kind, found)
+        mask, filled = found
+        return [mask, *_body(name, inner, filled)]
     if outer == "Nullable":
         rest = [value for value in values if value is not None]
         (filler,) = rest[:1] or (_empty(inner),)
-        filled = [filler if value is None else value for value in values]
-        return [bytes([value is None for value in values]), *_body(name, inner, filled)]
+        rest = [filler if value is None else value for value in values]
+        return [bytes([value is None for value in values]), *_body(name, inner, rest)]
     if outer == "LowCardinality":
         if not inner.startswith("Nullable(") and None in values:
             raise TypeError("None is no text")
@@ -138,9 +144,9 @@ def _python_values(name: str, kind: str, values: Sequence[Any]) -> list[bytes]:
 
 
 def _words(values: Sequence[str | None]) -> Words:
-    codes: dict[str | None, int] = {None: -1}
-    found = [codes.setdefault(value, len(codes) - 1) for value in values]
-    return Words([word for word in codes if word is not None], np.array(found, dtype=np.int64))
+    words = [word for word in dict.fromkeys(values) if word is not None]
+    places: dict[str | None, int] = {word: place for place, word in enumerate(words)} | {None: -1}
+    return Words(words, np.fromiter(map(places.__getitem__, values), dtype=np.int64, count=len(values)))
 
 
 def _empty(kind: str) -> Any:

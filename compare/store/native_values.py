@@ -52,21 +52,21 @@ def numbers(kind: str, values: Sequence[Any]) -> Numbers:
     return np.frombuffer(array(_MACHINE[FIXED[outer]], values), dtype=FIXED[outer])
 
 
-def nullable_numbers(kind: str, values: Sequence[Any]) -> Numbers | None:
-    """Numbers or times, masked where None; None if the type is none of those."""
+def nullable_numbers(kind: str, values: Sequence[Any]) -> tuple[bytes, Numbers] | None:
+    """A byte a row, 1 where it is NULL, and the numbers or times; None if the type is none of those."""
     outer, _ = type_parts(kind)
     if outer not in FIXED:
         return None
     missing = values.count(None)
     if missing == len(values):
-        return np.ma.masked_array(np.zeros(missing, dtype=FIXED[outer]), mask=True)
+        return b"\x01" * missing, np.zeros(missing, dtype=FIXED[outer])
     if outer in ("Float32", "Float64"):
         found = _floats(outer, [_NAN if value is None else value for value in values] if missing else values)
-        return np.ma.masked_array(found, mask=np.isnan(found))
+        return np.isnan(found).tobytes(), found
     filler = next(value for value in values if value is not None)
     filled = [filler if value is None else value for value in values] if missing else values
     found = np.frombuffer(flags(filled), dtype="u1") if outer == "Bool" else numbers(kind, filled)
-    return np.ma.masked_array(found, mask=[value is None for value in values])
+    return bytes([value is None for value in values]), found
 
 
 def flags(values: Sequence[Any]) -> bytes:
@@ -84,8 +84,8 @@ def plain_bytes(values: Sequence[Any]) -> list[bytes]:
 
 def uuids(values: Sequence[Any]) -> Numbers:
     """UUIDs (or their text, or their 16 bytes), shape (n, 16)."""
-    found = [value if isinstance(value, bytes) else _uuid(value).bytes for value in values]
-    if any(len(value) != 16 for value in found):
+    found = [value if isinstance(value, bytes) else _uuid_bytes(value) for value in values]
+    if set(map(len, found)) - {16}:
         raise ValueError("a UUID has 16 bytes")
     return np.frombuffer(b"".join(found), dtype="u1").reshape(-1, 16)
 
@@ -96,13 +96,13 @@ def listed(kind: str, values: Sequence[Any]) -> Listed:
     if type_parts(kind)[0] == "Map":
         keys = list(chain.from_iterable(values))
         return Listed(ends, (keys, list(chain.from_iterable(value.values() for value in values))))
-    if any(isinstance(value, (str, bytes)) for value in values):
+    if not {str, bytes}.isdisjoint(map(type, values)):
         raise TypeError("a text is no list")
     items = list(chain.from_iterable(values))
     if not type_parts(kind)[1].startswith("Tuple("):
         return Listed(ends, (items,))
     width = len(item_types(kind))
-    if any(len(item) != width for item in items):
+    if set(map(len, items)) - {width}:
         raise ValueError(f"a tuple has not {width} elements")
     return Listed(ends, tuple([item[at] for item in items] for at in range(width)))
 
@@ -128,5 +128,5 @@ def _day(value: date) -> int:
     return value.toordinal() - _EPOCH_DAY
 
 
-def _uuid(value: Any) -> UUID:
-    return value if isinstance(value, UUID) else UUID(value)
+def _uuid_bytes(value: Any) -> bytes:
+    return value.bytes if isinstance(value, UUID) else bytes.fromhex(value.replace("-", ""))

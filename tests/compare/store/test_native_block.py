@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -40,32 +41,34 @@ def columns() -> dict[str, Column]:
         "d": np.array([1e300, 0.0, -1.0]),
         "b": np.array([True, False, True]),
         "nb": np.ma.masked_array([True, False, True], mask=[False, False, True]),
-        "s": [b"", b"x" * 300, "é\x00".encode()],
-        "ns": [None, b"", b"y"],
-        "u": [key.bytes for key in KEYS],
+        "s": np.frombuffer(("é\x00" * 100 + "plain" * 60 + "x" * 300).encode(), "u1").reshape(3, 300),
+        "ns": Words(["", "y"], np.array([-1, 0, 1])),
+        "u": np.frombuffer(b"".join(key.bytes for key in KEYS), "u1").reshape(3, 16),
         "at": np.array(["2026-11-29T03:00:00.120", "1970-01-01", "2026-01-01"], "datetime64[ms]").astype(
             "i8"
         ),
         "a": Lists(ends, (names,)),
-        "sa": Lists(ends, ([b"1", b"", b"33"],)),
+        "sa": Lists(ends, (Words(["", "33", "1"], np.array([2, 0, 1], "u1")),)),
         "m": Lists(ends, (names, Words(["v"], np.zeros(3, "u1")))),
         "i": np.array([-300, 0, 300], "i2"),
     }
 
 
-@pytest.fixture(scope="module", params=["embedded", "http"])
+@pytest.fixture(scope="module", params=["here", "loopback", "far"])
 def store(
     request: pytest.FixtureRequest, migrated_store: Store, store_settings: StoreSettings
 ) -> Iterator[Store]:
     owner = read_owner(Path(store_settings.url.removeprefix("chdb://")))
     assert owner is not None
     migrated_store.command("CREATE OR REPLACE" + TABLE.removeprefix("\nCREATE"))
-    if request.param == "embedded":
+    if request.param == "here":
         yield migrated_store
         return
 
     def connect() -> object:
-        return connect_http(owner.url, "default", owner.writer_token, settings=store_settings, where="port")
+        made = connect_http(owner.url, "default", owner.writer_token, settings=store_settings, where="port")
+        assert made.place == "loopback"
+        return msgspec.structs.replace(made, place=request.param, where=f"port, {request.param}")
 
     with Store(connect, database=migrated_store.database) as over_http:  # type: ignore[arg-type]
         yield over_http
@@ -77,11 +80,11 @@ def test_values_come_back_as_they_went(store: Store) -> None:
         "SELECT k, w, nw, f, d, b, nb, s, ns, u, toString(at), a, sa, m, i FROM columns ORDER BY k"
     ).rows
     assert rows == [
-        (0, "c", None, 1.5, 1e300, True, True, "", None, KEYS[0], "2026-11-29 03:00:00.120")
+        (0, "c", None, 1.5, 1e300, True, True, "é\x00" * 100, None, KEYS[0], "2026-11-29 03:00:00.120")
         + (["qé", "p"], ["1", ""], {"qé": "v", "p": "v"}, -300),
-        (1, "", "x", None, 0.0, False, False, "x" * 300, "", KEYS[1], "1970-01-01 00:00:00.000")
+        (1, "", "x", None, 0.0, False, False, "plain" * 60, "", KEYS[1], "1970-01-01 00:00:00.000")
         + ([], [], {}, 0),
-        (2, "a", None, -0.25, -1.0, True, None, "é\x00", "y", KEYS[2], "2026-01-01 00:00:00.000")
+        (2, "a", None, -0.25, -1.0, True, None, "x" * 300, "y", KEYS[2], "2026-01-01 00:00:00.000")
         + (["qé"], ["33"], {"qé": "v"}, 300),
     ]
 
@@ -102,6 +105,9 @@ def test_one_token_is_stored_once_and_many_rows_are_one_block(store: Store) -> N
         (Words(["a"], np.array([0, 1, 0])), "LowCardinality(String)", "outside 1 words"),
         (Words(["a"], np.array([0, -1, 0])), "LowCardinality(String)", "outside 1 words"),
         (np.arange(3), "String", "column c is of type String: a ndarray cannot be stored in it"),
+        (np.zeros((3, 15), "u1"), "UUID", "a ndarray cannot be stored in it"),
+        (Words(["a"], np.array([0, -1, 0])), "String", "a Words cannot be stored in it"),
+        (Words(["a"], np.array([0, 1, -1])), "Nullable(String)", "outside 1 words"),
         (np.ma.masked_invalid([1.0, np.nan, 2.0]), "Float32", "a MaskedArray cannot be stored in it"),
     ],
 )
