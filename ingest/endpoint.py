@@ -119,7 +119,7 @@ class Endpoint:
         try:
             await self.admission.resumed()
         except NotAdmitted as refused:
-            raise self._away(refused.why) from None
+            raise self._away(refused.why, attempts=0) from None
 
     async def ask(self, body: dict[str, Any], path: str, priority: Priority = Priority.FIRST) -> Observation:
         """Send an OpenAI body to `path` and read the answer, streamed unless the server refuses that.
