@@ -31,8 +31,8 @@ from ingest.pair import ResponsePair
 from ingest.redact import redactor_of
 from ingest.settings import Settings
 
-NICENESS = 10
-"""By how much the comparison stands back behind replay: docs/design/0007-comparison-in-a-process.md."""
+NICENESS = 5
+"""By how much the comparison, once it is loaded, stands back behind replay; why 5 is in docs/design/0007."""
 
 OOM_SCORE = 300
 """How much likelier, in thousandths of the memory, the kernel takes this process than its parent."""
@@ -82,7 +82,7 @@ def serve(
 ) -> None:
     """Serve the parent until it closes its end. Also ends, wherever it is, when the parent is no more."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _stand_back()
+    _volunteer_for_oom()
     channel = _Channel(connection)
     root = logging.getLogger()
     root.handlers = [_ToParent(channel)]
@@ -94,6 +94,8 @@ def serve(
         except Exception as error:
             channel.send(_raised(error))
             return
+        # Not before: the first pairs wait for the model.
+        os.nice(NICENESS)
         channel.send(Ready())
         while True:
             _serve_batch(channel, _received(connection), compare)
@@ -153,8 +155,8 @@ def _raised(error: Exception) -> Raised:
     return Raised(known, f"{type(error).__name__}: {error}", text)
 
 
-def _stand_back() -> None:
-    os.nice(NICENESS)
+def _volunteer_for_oom() -> None:
+    """Be taken before the parent when memory runs out: what is lost here is compared again."""
     score = Path("/proc/self/oom_score_adj")
     # Only Linux has it, and a sandbox may forbid it; then chance decides which of the two is taken.
     with suppress(OSError):

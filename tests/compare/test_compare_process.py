@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from compare.compare_child import NICENESS
+from compare.compare_child import NICENESS, OOM_SCORE
 from compare.compare_process import CompareProcess
 from compare.compare_stage import CompareStage
 from compare.comparison import compare_pairs
@@ -64,6 +64,8 @@ def test_it_is_another_process_that_stands_back(process: CompareProcess) -> None
     assert result.scores.values == {"pid": float(process.pid)}
     own = os.getpriority(os.PRIO_PROCESS, 0)
     assert os.getpriority(os.PRIO_PROCESS, process.pid) == min(19, own + NICENESS)
+    ours, theirs = (int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (os.getpid(), process.pid))
+    assert theirs == min(1000, ours + OOM_SCORE)
 
 
 def test_a_batch_whose_child_was_killed_is_compared_again(
