@@ -360,6 +360,8 @@ def test_hash_covers_what_decides_the_answers(tmp_path: Path) -> None:
         ('name = "e"', 'name = "e"\ngreedy_fraction = 0.5'),
         ('name = "e"', 'name = "e"\nsample_fraction = 0.5'),
         ('name = "e"', 'name = "e"\nseed = 8'),
+        ("[experiment]", "[sampling]\nkeep_errors = true\n[experiment]"),
+        ("[experiment]", '[[sampling.rules]]\nroute = "chat"\nfraction = 0.1\n[experiment]'),
     ]:
         assert changed(old, new) != base, new
     for old, new in [
@@ -367,6 +369,7 @@ def test_hash_covers_what_decides_the_answers(tmp_path: Path) -> None:
         ('name = "e"', 'name = "renamed"'),
         ('url = "http://127.0.0.1:1"', 'url = "http://127.0.0.1:1"\ntotal_timeout_s = 7.0'),
         ("[experiment]", "[compare]\nnear_tie_nats = 1.0\n[experiment]"),
+        ("[experiment]", "[delivery]\nmax_lag_s = 60.0\n[experiment]"),
     ]:
         assert changed(old, new) == base, new
     assert settings_hash(load(tmp_path, text, GNOMON_ENDPOINT_FP16_API_KEY="sk")) == base
