@@ -47,7 +47,7 @@ What they keep to:
 - **Intervals** are of 95 % and hold for one look. Ordered rows come by the interval's lower end, so that
   three pairs do not lead a list of thousands.
 - **NULL** means not measured. No recipe returns NaN, and on an empty store each returns no rows.
-- **Quantiles** are exact, linear between order statistics.
+- **Quantiles** are exact, linear between order statistics; a recipe that rounds the values first says so.
 """
 
 
@@ -62,7 +62,7 @@ def read_answers(settings: StoreSettings, recipes: Iterable[Recipe]) -> dict[str
     """What the store answers with the defaults: the first rows, where there are any and they fit the page."""
     answers = {}
     for recipe in recipes:
-        with stream_rows(settings, recipe.statement, recipe.bind({}), is_bounded_below=True) as blocks:
+        with stream_rows(settings, recipe.statement, recipe.bind({})) as blocks:
             rows = [row for block in blocks for row in block]
         lines = format_result(blocks.column_names, rows[:SHOWN_ROWS], "table").splitlines()[:-1]
         if rows and max(map(len, lines)) <= SHOWN_WIDTH:

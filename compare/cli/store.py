@@ -74,8 +74,7 @@ def sql(
     if statement is None:
         raise click.UsageError("give a statement, or @NAME of a recipe; --list names the recipes")
     parameters: Mapping[str, str | None] = read_assignments(assignments)
-    is_recipe = statement.startswith("@")
-    if is_recipe:
+    if statement.startswith("@"):
         recipe = find_recipe(statement[1:])
         parameters = recipe.bind(read_assignments(assignments))
         if shows_recipe:
@@ -87,7 +86,7 @@ def sql(
     else:
         check_bound(statement, parameters)
     settings = locate_store(folder, config_file)
-    with stream_rows(settings, statement, parameters, seconds=seconds, is_bounded_below=is_recipe) as rows:
+    with stream_rows(settings, statement, parameters, seconds=seconds) as rows:
         write_all(printed(rows.column_names, rows, output_format, shown_rows=shown_rows))
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from compare.store.client import Store
 from compare.store.cluster_ddl import for_cluster, is_one_copy_everywhere, on_cluster, one_copy_everywhere
+from compare.store.day_pruning import knows_setting, without_setting
 from compare.store.errors import StoreQueryError
 from compare.store.live_schema import is_missing_table, live_tables, rows_if_there
 from compare.store.migration_lock import LEASE_SECONDS, MigrationLock
@@ -228,8 +229,10 @@ def _view_steps(
     """
     live = live_tables(store)
     schema = "".join(migration.checksum for migration in shipped)
+    is_known = knows_setting(store)
     steps = []
     for name, sql in views.items():
+        sql = sql if is_known else without_setting(sql)
         statements = _statements(store, sql, cluster)
         if len(statements) != 1:
             raise FatalError(f"view {name}: sql/views/{name}.sql must hold one statement")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 import msgspec
 
+from compare.store.day_pruning import PRUNES_DAYS
 from compare.store.port_errors import Refused
 
 MIB = 1024 * 1024
@@ -45,7 +47,7 @@ _ALLOWED = frozenset(
         "cast_string_to_dynamic_use_inference",
         "date_time_input_format",
         "date_time_output_format",
-        "defer_partition_pruning_after_final",
+        PRUNES_DAYS,
         "enable_analyzer",
         "allow_experimental_analyzer",
         "extremes",
@@ -80,7 +82,8 @@ def reader_settings(asked: Mapping[str, str], limits: PortLimits) -> dict[str, s
 
     Raises Refused with code 164 for a setting that a reader may not give.
     """
-    settings: dict[str, str] = {}
+    # The engine takes no setting from a view under `readonly = 1`.
+    settings = {PRUNES_DAYS: "0"}
     for name, value in asked.items():
         if name == "readonly" and value in ("1", "2"):
             continue
@@ -96,7 +99,18 @@ def reader_settings(asked: Mapping[str, str], limits: PortLimits) -> dict[str, s
     }
     for name, ceiling in ceilings.items():
         settings[name] = _held(name, settings.get(name, "0"), ceiling)
-    return settings
+    # What groups or sorts by millions of keys spills to disk instead of failing; each thread groups apart.
+    spill = str(limits.reader_memory_bytes // 3)
+    return settings | {
+        "max_bytes_before_external_group_by": spill,
+        "max_bytes_before_external_sort": spill,
+        "max_threads": settings.get("max_threads", str(reader_threads(limits))),
+    }
+
+
+def reader_threads(limits: PortLimits) -> int:
+    """Threads of a reader's query that asks for no number: all readers at once keep the machine busy."""
+    return max(1, (os.cpu_count() or 1) // limits.reader_queries)
 
 
 def writer_settings(asked: Mapping[str, str], limits: PortLimits) -> dict[str, str]:

@@ -25,13 +25,6 @@ from ingest.settings import StoreSettings
 
 _MAY_HOLD_BYTES = frozenset({bytes, list, tuple, dict})
 
-_PRUNES_DAYS = "defer_partition_pruning_after_final"
-"""Off, FINAL reads only the day partitions that a condition on `ingested_at` leaves (ClickHouse 26.3 on).
-
-By default it reads every day, as another one might hold the newest version of a row. Under a lower bound
-none that is left out can: the version *is* `ingested_at`. Under an upper bound one could.
-"""
-
 
 class RowStream:
     """Rows of one query, a list of tuples at a time.
@@ -64,13 +57,11 @@ def stream_rows(
     parameters: Mapping[str, Any] | None = None,
     *,
     seconds: float | None = None,
-    is_bounded_below: bool = False,
 ) -> Iterator[RowStream]:
     """Run one reading statement; leaving the block early cancels it.
 
-    `seconds` limits its time in the store. `is_bounded_below` promises that the statement bounds
-    `ingested_at` from below at most, so that older day partitions need not be read. Raises what `open_store`
-    raises, and FatalError for a statement that does not only read, or that names a FORMAT.
+    `seconds` limits its time in the store. Raises what `open_store` raises, and FatalError for a statement
+    that does not only read, or that names a FORMAT.
     """
     logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
@@ -83,8 +74,6 @@ def stream_rows(
         if seconds is not None:
             # Not as a query's setting: the client refuses what a read-only store may still allow.
             client.params["max_execution_time"] = f"{seconds:g}"  # type: ignore[attr-defined]
-        if is_bounded_below and _may_set(client, settings, _PRUNES_DAYS):
-            client.params[_PRUNES_DAYS] = "0"  # type: ignore[attr-defined]
         with _known_errors(where):
             context = client.query_row_block_stream(
                 sql, parameters=dict(parameters or {}), query_formats={"String": "bytes"}
@@ -109,12 +98,6 @@ def _connected(settings: StoreSettings, stack: ExitStack) -> tuple[Client, str]:
         )
     stack.callback(connection.client.close)
     return connection.client, connection.where
-
-
-def _may_set(client: Client, settings: StoreSettings, name: str) -> bool:
-    """Whether the store knows the setting and this user may give it; the owner's port lets every reader."""
-    known = client.server_settings.get(name)
-    return known is not None and (settings.url.startswith("chdb://") or not known.readonly)
 
 
 @contextmanager

@@ -35,27 +35,38 @@ FROM
     GROUP BY hour, experiment
     UNION ALL
     SELECT
-        toStartOfHour(ingested_at) AS hour,
+        hour,
         experiment,
         0,
-        uniqExact(topic_id, `partition`, `offset`),
+        sum(records),
         0,
         0,
         0,
-        toNullable(quantileExactInclusive(0.5)(lag)),
-        toNullable(max(lag))
+        toNullable(quantileExactWeightedInterpolatedMerge(0.5)(lag_state)),
+        toNullable(max(lag_most))
     FROM
     (
+        -- A bitmap of neighbouring offsets takes little memory; a set of 10 million positions does not.
         SELECT
+            toStartOfHour(ingested_at) AS hour,
             experiment,
-            topic_id,
-            `partition`,
-            `offset`,
-            ingested_at,
-            dateDiff('millisecond', mirrored_at, ingested_at) / 1000 AS lag
-        FROM pairs_v1
-        WHERE ({experiment:String} = '' OR experiment = {experiment:String})
-          AND ingested_at >= now() - toIntervalHour({hours:UInt32})
+            groupBitmap(`offset`) AS records,
+            quantileExactWeightedInterpolatedState(0.5)(lag, 1) AS lag_state,
+            max(lag) AS lag_most
+        FROM
+        (
+            SELECT
+                experiment,
+                topic_id,
+                `partition`,
+                `offset`,
+                ingested_at,
+                dateDiff('millisecond', mirrored_at, ingested_at) / 1000 AS lag
+            FROM pairs_v1
+            WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+              AND ingested_at >= now() - toIntervalHour({hours:UInt32})
+        )
+        GROUP BY hour, experiment, topic_id, `partition`
     )
     GROUP BY hour, experiment
     UNION ALL

@@ -9,39 +9,43 @@
 --   S over the four bets (3, 10, 30, 100 times p0, at most 0.5) reaches the threshold A M, so about ln(4 A M)
 --   / max g(p) pairs after the rate became p (Wald 1947; the overshoot is left out). `detectable_rate` is the
 --   least p of 200 geometric steps from p0 to 1 that takes no more than the hours' pairs; NULL where there is
---   none. Equal requests count once an hour, as they do in the detectors. Nothing is told of detectors that
+--   none. Equal requests of one route, tenant and so on count once an hour, nearly
+--   as in the detectors. Nothing is told of detectors that
 --   do not run yet.
 -- Example: gnomon sql @detection_power --set hours=6
 WITH
     traffic AS
     (
-        SELECT experiment, candidate, dimension, slice, count() / {traffic_hours:UInt32} AS pairs_per_hour
+        SELECT
+            experiment,
+            candidate,
+            part.1 AS dimension,
+            part.2 AS slice,
+            count() / {traffic_hours:UInt32} AS pairs_per_hour
         FROM
         (
-            SELECT DISTINCT
-                experiment,
-                candidate,
-                part.1 AS dimension,
-                part.2 AS slice,
-                request_hash,
-                toStartOfHour(mirrored_at) AS hour
+            -- Grouped before it is spread over the dimensions: a group may spill to disk, DISTINCT may not.
+            SELECT experiment, candidate, route, tenant, language, kind, prompt_length, served_model
             FROM pairs_v1
-            ARRAY JOIN
-            [
-                ('experiment', ''),
-                ('route', toString(route)),
-                ('tenant', toString(tenant)),
-                ('language', toString(language)),
-                ('kind', toString(kind)),
-                ('prompt_length', prompt_length),
-                ('served_model', toString(served_model))
-            ] AS part
             WHERE ({experiment:String} = '' OR experiment = {experiment:String})
               AND ingested_at >= now() - toIntervalHour({traffic_hours:UInt32})
               AND mirrored_at >= now() - toIntervalHour({traffic_hours:UInt32})
               AND verdict != 'unscored' AND mode != 'mirrored' AND NOT has(tags, 'history_faulty')
-              AND (part.1 = 'experiment' OR part.2 != '')
+            GROUP BY
+                experiment, candidate, route, tenant, language, kind, prompt_length, served_model,
+                sipHash128(request_hash), toStartOfHour(mirrored_at)
         )
+        ARRAY JOIN
+        [
+            ('experiment', ''),
+            ('route', toString(route)),
+            ('tenant', toString(tenant)),
+            ('language', toString(language)),
+            ('kind', toString(kind)),
+            ('prompt_length', prompt_length),
+            ('served_model', toString(served_model))
+        ] AS part
+        WHERE part.1 = 'experiment' OR part.2 != ''
         GROUP BY experiment, candidate, dimension, slice
     ),
     detectors AS

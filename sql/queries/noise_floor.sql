@@ -21,18 +21,6 @@ SELECT
 FROM
 (
     SELECT
-        experiment, candidate, side, topic_id, `partition`, `offset`,
-        kl_forced_mean_nats, kl_prefix_mean_nats, top1_agreement_forced_ratio, exact_match, edit_similarity,
-        cosine_similarity, numbers_differ, keys_differ, refusal_flip, field_agreement,
-        tool_arguments_agreement
-    FROM noise_pairs_v1
-    WHERE ({experiment:String} = '' OR experiment = {experiment:String})
-      AND ingested_at >= now() - toIntervalDay({days:UInt32})
-      AND mirrored_at >= now() - toIntervalDay({days:UInt32})
-) AS noise
-INNER JOIN
-(
-    SELECT
         experiment, candidate, topic_id, `partition`, `offset`,
         kl_forced_mean_nats, kl_prefix_mean_nats, top1_agreement_forced_ratio, exact_match, edit_similarity,
         cosine_similarity, numbers_differ, keys_differ, refusal_flip, field_agreement,
@@ -42,7 +30,19 @@ INNER JOIN
       AND ingested_at >= now() - toIntervalDay({days:UInt32})
       AND mirrored_at >= now() - toIntervalDay({days:UInt32})
       AND NOT has(tags, 'history_faulty')
-) AS pairs USING (experiment, candidate, topic_id, `partition`, `offset`)
+) AS pairs
+INNER JOIN
+(
+    SELECT
+        experiment, candidate, side, topic_id, `partition`, `offset`,
+        kl_forced_mean_nats, kl_prefix_mean_nats, top1_agreement_forced_ratio, exact_match, edit_similarity,
+        cosine_similarity, numbers_differ, keys_differ, refusal_flip, field_agreement,
+        tool_arguments_agreement
+    FROM noise_pairs_v1
+    WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+      AND ingested_at >= now() - toIntervalDay({days:UInt32})
+      AND mirrored_at >= now() - toIntervalDay({days:UInt32})
+) AS noise USING (experiment, candidate, topic_id, `partition`, `offset`)
 ARRAY JOIN
     [
         ('kl_forced_mean_nats', 1, toFloat64(pairs.kl_forced_mean_nats), toFloat64(noise.kl_forced_mean_nats)),

@@ -1,5 +1,6 @@
 -- Grain: one range of offsets [first_offset, end_offset) that Kafka delivered to one consumer group.
 -- Deduplication: FINAL keeps the latest version of (experiment, consumer_group, topic_id, partition, first_offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW delivered_ranges_v1 AS
 SELECT
@@ -13,3 +14,4 @@ SELECT
     records,
     ingested_at
 FROM delivered_ranges FINAL
+SETTINGS defer_partition_pruning_after_final = 0

@@ -1,6 +1,7 @@
 -- Grain: one finding: one detector's report on one observation of a response pair.
 -- Deduplication: the table holds a pair's findings in one row, and FINAL keeps the latest version of
 -- (experiment, candidate, topic_id, partition, offset): a pair compared again never mixes two attempts.
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW findings_v1 AS
 SELECT
@@ -38,3 +39,4 @@ ARRAY JOIN
     finding.end AS end,
     finding.measured AS measured,
     finding.threshold AS threshold
+SETTINGS defer_partition_pruning_after_final = 0

@@ -1,5 +1,6 @@
 -- Grain: one endpoint's first observation against its second, for one mirrored request.
 -- Deduplication: FINAL keeps the latest version of (experiment, candidate, side, topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW noise_pairs_v1 AS
 SELECT
@@ -75,3 +76,4 @@ SELECT
     unscored,
     is_redacted
 FROM noise_pairs FINAL
+SETTINGS defer_partition_pruning_after_final = 0

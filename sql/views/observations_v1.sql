@@ -1,5 +1,6 @@
 -- Grain: one endpoint's outcome for one mirrored request, in one role; the reference's is shared by all candidates.
 -- Deduplication: FINAL keeps the latest version of (experiment, role, endpoint_name, topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW observations_v1 AS
 SELECT
@@ -32,3 +33,4 @@ SELECT
     has_done,
     is_redacted
 FROM observations FINAL
+SETTINGS defer_partition_pruning_after_final = 0

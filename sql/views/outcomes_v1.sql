@@ -1,5 +1,6 @@
 -- Grain: one delivered record that was skipped, failed or dead-lettered.
 -- Deduplication: FINAL keeps the latest version of (experiment, topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW outcomes_v1 AS
 SELECT
@@ -16,3 +17,4 @@ SELECT
     ingested_at,
     is_redacted
 FROM outcomes FINAL
+SETTINGS defer_partition_pruning_after_final = 0

@@ -1,5 +1,6 @@
 -- Grain: one response pair: metrics only, no texts.
 -- Deduplication: FINAL keeps the latest version of (experiment, candidate, topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW pairs_v1 AS
 SELECT
@@ -116,3 +117,4 @@ SELECT
     candidate_failure_kind,
     is_redacted
 FROM pairs FINAL
+SETTINGS defer_partition_pruning_after_final = 0

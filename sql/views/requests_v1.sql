@@ -1,5 +1,6 @@
 -- Grain: one mirrored request a source position, shared by all experiments on the topic.
 -- Deduplication: FINAL keeps the latest version of (topic_id, partition, offset).
+-- A bound on ingested_at first chooses whole days: under an upper one a row shows as the last of them left it.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW requests_v1 AS
 SELECT
@@ -31,3 +32,4 @@ SELECT
     production_body,
     is_redacted
 FROM requests FINAL
+SETTINGS defer_partition_pruning_after_final = 0

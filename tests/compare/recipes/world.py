@@ -151,7 +151,7 @@ class World:
             given = {"experiment": self.experiment, **given}
         parameters = recipe.bind(given)
         result = self.store.query(recipe.statement, parameters)
-        with stream_rows(self.settings, recipe.statement, parameters, is_bounded_below=True) as rows:
+        with stream_rows(self.settings, recipe.statement, parameters) as rows:
             streamed = [dict(zip(rows.column_names, row, strict=True)) for block in rows for row in block]
         assert rows.column_names == result.column_names
         found = result.dicts()
