@@ -1,4 +1,4 @@
-"""The encoder compiled by OpenVINO for bf16: the fastest form, about four times torch in fp32.
+"""The encoder compiled by OpenVINO for bf16: the fastest form, about five times torch in fp32.
 
 Three quarters of its time are matrix products, which run at the processor's own bf16 rate. What can be lost
 is lost around them: batches whose activations leave the second-level cache, padding, and two threads that

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compare.metrics.embedding import MAX_CHARACTERS, MAX_WINDOWS, CosineResult, TextEncoder
-from compare.metrics.embedding_model import FORMS, LARGEST_ERROR, model_folder
+from compare.metrics.embedding_model import FORMS, LARGEST_ERROR, Window, model_folder
 from ingest.errors import SettingsError
 
 GARDEN = [
@@ -145,6 +145,41 @@ def test_a_long_loop_is_scored_and_a_text_of_too_many_windows_is_not(encoder: Te
     assert results[0].cosine is not None
     assert 0.99 < results[0].cosine <= 1.0
     assert results[3].cosine == 1.0
+
+
+def test_pieces_are_read_as_the_library_reads_the_text(encoder: TextEncoder, direct: Any) -> None:
+    """Windows of many lengths in one call: each must come back in its own place, free of its padding."""
+    encoder.encode_pairs(SHORT[:1])
+    model = encoder._loaded
+    assert model is not None
+    texts = [" ".join((GARDEN * 10)[: 7 * count % 199 + 1]) for count in range(20)]
+    texts += [text for pair in SHORT for text in pair]
+    pieces = direct.tokenizer(texts, add_special_tokens=False)["input_ids"]
+    windows = [Window(text, tuple(own)) for text, own in zip(texts, pieces, strict=True)]
+    expected = direct.encode(texts, show_progress_bar=False, normalize_embeddings=True)
+    for found in (model.embed(windows), model.embed([Window(text) for text in texts])):
+        assert (found * expected).sum(axis=1) == pytest.approx(1.0, abs=LARGEST_ERROR)
+
+
+def test_pieces_of_a_word_that_is_cut_are_not_handed_on(
+    encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder.encode_pairs(SHORT[:1])
+    loaded = encoder._loaded
+    assert loaded is not None
+    seen: list[Window] = []
+
+    def spy(windows: Any) -> Any:
+        seen.extend(windows)
+        return loaded.embed(windows)
+
+    # 22 pieces at most: a word of 90 letters has more than a window holds.
+    monkeypatch.setattr(encoder, "_loaded", dataclasses.replace(loaded, max_pieces=22, embed=spy))
+    encoder.encode_pairs([("xqzjv" * 18, "a river in the garden")])
+    known = {window.text: window.pieces for window in seen}
+    assert len(known) > 2
+    assert known.pop("a river in the garden") == (1037, 2314, 1999, 1996, 3871)
+    assert set(known.values()) == {None}
 
 
 def test_windows_that_texts_share_are_encoded_once(
