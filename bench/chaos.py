@@ -20,6 +20,7 @@ import msgspec
 from bench import chaos_count as count
 from bench.chaos_count import Line, exactly
 from bench.chaos_kills import Course, Plan
+from bench.chaos_service import left_behind
 from bench.chaos_world import World
 
 
@@ -47,6 +48,8 @@ def chaos(plan: Plan, say: Callable[[str], None]) -> list[Line]:
         while rolling.is_alive:
             time.sleep(0.1)
         codes.append(rolling.exit_code)
+        left = left_behind(world.setting.folder)
+        lines.append(exactly("processes that killed services left behind", len(left), 0))
         lines += after_zombie(course, before, woke=woke, codes=codes)
         return lines
 
@@ -94,7 +97,8 @@ def after_kills(course: Course) -> list[Line]:
         ]
         with world.store("chaos_migrated") as other:
             differing = count.schema_of(store) ^ count.schema_of(other)
-            lines.append(exactly("columns that killed migrations left otherwise", len(differing), 0))
+            named = ", ".join(sorted({str(column[0]) for column in differing})) or "none"
+            lines.append(Line("tables that killed migrations left otherwise", named, "none", not differing))
     lines.append(
         Line(
             "replay calls wasted",

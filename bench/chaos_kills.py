@@ -17,6 +17,8 @@ from bench.chaos_world import Position, World
 SPRINGS_WITHIN_S = 90.0
 """A trap that has not sprung by then is given up, and the kill comes at random."""
 _RANDOM_S = 12.0
+_LOOKS_AGAIN_S = 2.0
+_MORE_RECORDS = 20
 _GIVES_UP_AFTER = 4
 """Runs of one slot that ended by themselves: then there is nothing to test."""
 
@@ -31,6 +33,9 @@ class Plan(msgspec.Struct, frozen=True):
     """When they are over no more kills are begun: the run is then short of kills, and says so."""
     seed: int = 1
     faulty_share: float = 0.1
+    single: tuple[str, ...] = ()
+    paired: tuple[str, ...] = ()
+    """The points of the two phases, in order; drawn where they are not given."""
 
     @property
     def migration_kills(self) -> int:
@@ -40,12 +45,14 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def service_kills(self) -> int:
         """Those of the service, in both phases."""
+        if self.single:
+            return len(self.single) + len(self.paired)
         return self.kills - self.migration_kills
 
     @property
     def single_kills(self) -> int:
         """Those while one service runs alone."""
-        return self.service_kills - self.service_kills * 2 // 5
+        return len(self.single) or self.service_kills - self.service_kills * 2 // 5
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -77,11 +84,7 @@ class Course:
     def under_kills(self) -> bool:
         """Both phases of kills, and then all records brought to an end. False if some never came to it."""
         plan = self.plan
-        single = points.order_of(points.SINGLE, plan.single_kills, 0.4, self.draw)
-        # The first start makes the schema, so that is where the service can be killed in a migration.
-        single[0] = points.IN_MIGRATION
-        paired_points = (*points.PAIRED, points.IN_REBALANCE, points.IN_REBALANCE)
-        paired = points.order_of(paired_points, plan.service_kills - plan.single_kills, 0.25, self.draw)
+        single, paired = self._points()
         records = plan.records - plan.zombie_records
         share = records // (plan.service_kills + 1)
         one, other = self.slots
@@ -107,9 +110,20 @@ class Course:
             else:
                 self._kill(victim, point)
             self._start(victim)
-        self.world.produce(records - len(self.world.produced))
+        self.world.produce(max(0, records - len(self.world.produced)))
         self.say("no more kills: waiting for the rest to be stored")
         return self.world.wait_until_stored()
+
+    def _points(self) -> tuple[list[str], list[str]]:
+        plan = self.plan
+        if plan.single:
+            return list(plan.single), list(plan.paired)
+        single = points.order_of(points.SINGLE, plan.single_kills, 0.4, self.draw)
+        # The first start makes the schema, so that is where the service can be killed in a migration.
+        single[0] = points.IN_MIGRATION
+        paired_points = (*points.PAIRED, points.IN_REBALANCE, points.IN_REBALANCE)
+        paired = points.order_of(paired_points, plan.service_kills - plan.single_kills, 0.25, self.draw)
+        return single, paired
 
     def zombie(self) -> bool:
         """Freeze a member with a batch half written until another has taken over; whether it came to that."""
@@ -196,11 +210,19 @@ class Course:
         self.say(f"kill {len(self.kills)}: {victim.run} {point}; {stored} of {produced} records stored")
 
     def _wait(self, victim: Service, has_come: Callable[[], bool]) -> bool:
-        """Wait for it; False if the process ends, or too much time passes."""
-        deadline = time.monotonic() + SPRINGS_WITHIN_S
+        """Wait for it; False if the process ends, or too much time passes.
+
+        Where nothing is left to do, there is more to do.
+        """
+        deadline, looks_at = time.monotonic() + SPRINGS_WITHIN_S, time.monotonic() + _LOOKS_AGAIN_S
         while not has_come():
-            if not victim.is_alive or time.monotonic() > deadline:
+            now = time.monotonic()
+            if not victim.is_alive or now > deadline:
                 return has_come()
+            if now > looks_at:
+                looks_at = now + _LOOKS_AGAIN_S
+                if not self.world.produced.keys() - self.world.stored():
+                    self.world.produce(_MORE_RECORDS)
             time.sleep(0.01)
         return True
 

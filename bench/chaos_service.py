@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,6 +15,9 @@ import msgspec
 from bench.chaos_proxy import Proxy, ProxyLoop
 from compare.demo.child import ChildProcess
 from compare.store.lockfile import Owner
+
+MARK = "CHAOS_RUN"
+"""Environment variable of a service and of whatever it starts: the run's folder."""
 
 COMMAND = "from compare.cli.main import main; main()"
 
@@ -131,6 +135,7 @@ class Service:
         config.write_text(text)
         environ = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
         environ["GNOMON_STORE_PASSWORD"] = setting.engine.writer_token
+        environ[MARK] = str(setting.folder)
         program = [sys.executable, "-c", COMMAND, *command, "--config", str(config)]
         self._child = ChildProcess(program, setting.folder / f"{self.run}.log", environ)
 
@@ -182,3 +187,24 @@ class Service:
             os.kill(child.pid, signal.SIGSTOP)
         else:
             self.kill(self.point)
+
+
+def left_behind(folder: Path) -> list[int]:
+    """Processes of services of this run, and those that they started, that run now."""
+    mark, found = f"{MARK}={folder}".encode(), []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = entry.read_bytes().split(b"\0")
+        except OSError:
+            # Ended meanwhile, or another user's.
+            continue
+        if mark in variables:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def end_what_is_left(folder: Path) -> None:
+    """SIGKILL each of them, by pid."""
+    for pid in left_behind(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

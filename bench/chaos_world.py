@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 from bench.chaos_endpoints import Endpoints
 from bench.chaos_engine import start_engine
 from bench.chaos_proxy import ProxyLoop
-from bench.chaos_service import Service, Setting
+from bench.chaos_service import Service, Setting, end_what_is_left
 from compare.demo.broker import EmbeddedBroker, create_topic
 from compare.store.client import Store, open_store
 from compare.store.errors import StoreQueryError
@@ -64,6 +64,7 @@ class World:
             self._loop = ProxyLoop()
             stack.callback(self._loop.close)
             self.setting = Setting(folder, broker.bootstrap, TOPIC, GROUP, owner, self.endpoints.ports)
+            stack.callback(end_what_is_left, folder)
             self._stack = stack.pop_all()
         return self
 

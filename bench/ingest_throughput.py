@@ -1,0 +1,298 @@
+"""The whole pipeline beside its slowest stage. Run: python -m bench.ingest_throughput [--records N]
+
+Records go from the real broker through `gnomon run`'s own chain into the real engine (a process of its own).
+The endpoints are stubbed: an answer of 200 tokens with 20 alternatives is there at once, as bytes that are
+read as any answer is. It prints, best of some rounds, records a second of each stage alone: consume; decode
+and compare, both answers read, without embeddings; write; then of all together, and the ratio to the slowest.
+Beside them the same by processor time, which a busy machine disturbs less: a stage's own, and of all together
+that of the process that needs most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from kafka import KafkaProducer
+
+from bench.answers import ALTERNATIVES
+from bench.chaos_engine import start_engine
+from bench.compare import wires_of
+from compare.comparison import compare_pairs
+from compare.counters import Counters
+from compare.demo.broker import EmbeddedBroker, create_topic
+from compare.intake import Intake
+from compare.ledger import Ledger
+from compare.outcomes import Batch, ComparedPair
+from compare.run import run_service
+from compare.store import migrate
+from compare.store.client import open_store
+from compare.writer import Writer
+from ingest.answer import read_answer
+from ingest.kafka_source import KafkaSource
+from ingest.pair import Mode, ReplayPlan, ResponsePair
+from ingest.records import MirroredRequest, RawRecord, SourcePosition
+from ingest.replay import Replayer
+from ingest.settings import (
+    CompareSettings,
+    EndpointSettings,
+    ExperimentSettings,
+    KafkaSettings,
+    Settings,
+    StoreSettings,
+)
+
+WANTED = 0.6
+PARTITIONS = 3
+_TOGETHER = 32
+"""Pairs compared at once."""
+_PLAN = ReplayPlan(Mode.GREEDY, wants_noise=False, wants_candidate_noise=False, wants_forced=False)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """Records a second, and records a processor second."""
+
+    rate: float
+    processor_rate: float
+
+    def better(self, other: Measured) -> Measured:
+        """The better of each."""
+        return Measured(max(self.rate, other.rate), max(self.processor_rate, other.processor_rate))
+
+
+class Clock:
+    """Wall time, and processor time of this process and of the children that have ended."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._own, self._children = _used(resource.RUSAGE_SELF), _used(resource.RUSAGE_CHILDREN)
+
+    def measured(self, records: int, seconds: float | None = None) -> Measured:
+        """What was done since; `seconds` is the wall time where it is known better."""
+        took = time.perf_counter() - self._began if seconds is None else seconds
+        own = _used(resource.RUSAGE_SELF) - self._own
+        children = _used(resource.RUSAGE_CHILDREN) - self._children
+        return Measured(records / took, records / max(own, children))
+
+
+def _used(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+Wire = tuple[tuple[bytes, bytes], dict[str, Any]]
+
+
+def pair_of(mirrored: MirroredRequest, wire: Wire) -> ResponsePair:
+    """Read both sides' answers."""
+    reference, candidate = (read_answer(side, asked=ALTERNATIVES) for side in wire[0])
+    return ResponsePair(
+        mirrored=mirrored,
+        experiment="bench",
+        reference_name="ref",
+        candidate_name="cand",
+        reference_body=mirrored.body,
+        candidate_body=mirrored.body,
+        plan=_PLAN,
+        reference=reference,
+        candidate=candidate,
+    )
+
+
+def stub_replayer(wires: Sequence[Wire], began: list[float]) -> type[Replayer]:
+    """A replayer whose answers have come already. The time of its first is put into `began`."""
+
+    class Stub(Replayer):
+        async def replay(self, mirrored: MirroredRequest) -> tuple[ResponsePair, ...]:
+            if not began:
+                began.append(time.perf_counter())
+            return (pair_of(mirrored, wires[mirrored.position.offset % len(wires)]),)
+
+    return Stub
+
+
+def values_of(records: int, wires: Sequence[Wire]) -> list[bytes]:
+    """The records: a request as long as the answers' own."""
+    return [
+        json.dumps(
+            {
+                "schema": "gnomon.mirror/1",
+                "request_id": f"{uuid.uuid4()}",
+                "request": {"model": "m", **wires[number % len(wires)][1]},
+            }
+        ).encode()
+        for number in range(records)
+    ]
+
+
+class Bench:
+    """A broker, an engine, and the stages on them; each returns records a second."""
+
+    def __init__(self, stack: ExitStack, records: int) -> None:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gnomon-bench-")))
+        broker = stack.enter_context(EmbeddedBroker())
+        engine, owner = start_engine(folder / "store", folder / "engine.log")
+        stack.callback(engine.stop)
+        self.wires = wires_of(_TOGETHER)
+        self.values = values_of(records, self.wires)
+        endpoint = EndpointSettings(url="http://127.0.0.1:1")
+        self.settings = Settings(
+            experiment=ExperimentSettings(
+                name="bench",
+                reference="ref",
+                candidates=["cand"],
+                models={"*": {"ref": "full", "cand": "q4"}},
+                noise_fraction=0.0,
+                forced_fraction=0.0,
+            ),
+            endpoints={"ref": endpoint, "cand": endpoint},
+            kafka=KafkaSettings(
+                bootstrap_servers=[broker.bootstrap],
+                topic="bench",
+                dead_letter_topic="bench-dead",
+                session_timeout_ms=6_000,
+                heartbeat_interval_ms=500,
+                max_poll_interval_ms=10_000,
+            ),
+            store=StoreSettings(url=owner.url, password=owner.writer_token),
+            compare=CompareSettings(embedding_model=""),
+        )
+        create_topic(broker.bootstrap, "bench", PARTITIONS)
+        create_topic(broker.bootstrap, "bench-dead", 1)
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+        for number, value in enumerate(self.values):
+            producer.send("bench", value, partition=number % PARTITIONS)
+        producer.flush()
+        producer.close()
+        with open_store(self.settings.store, role="any") as store:
+            migrate.apply(store, self.settings.store)
+
+    def consume(self) -> Measured:
+        """Take every record from the broker, and do nothing with it."""
+        return asyncio.run(self._consume())
+
+    async def _consume(self) -> Measured:
+        kafka = msgspec.structs.replace(self.settings.kafka, group=str(uuid.uuid4()))
+        source = KafkaSource(kafka, self.settings.delivery, Ledger(kafka.group))
+        await source.start()
+        try:
+            await source.get()
+            clock = Clock()
+            for _ in range(len(self.values) - 1):
+                await source.get()
+            return clock.measured(len(self.values))
+        finally:
+            await source.close()
+
+    def compare(self) -> Measured:
+        """Decode every record, read its two answers and compare them."""
+        clock = Clock()
+        self._compared()
+        return clock.measured(len(self.values))
+
+    def _compared(self) -> list[ComparedPair]:
+        intake = Intake(self.settings.experiment)
+        pairs: list[ResponsePair] = []
+        done: list[ComparedPair] = []
+        topic = str(uuid.uuid4())
+        for number, value in enumerate(self.values):
+            now = datetime.now(UTC)
+            position = SourcePosition("bench", topic, 0, number)
+            record = RawRecord(position, int(now.timestamp() * 1000), None, value, ())
+            mirrored = intake.take(record, now)
+            if not isinstance(mirrored, MirroredRequest):
+                raise RuntimeError(f"record {number} was not taken: {mirrored}")
+            pairs.append(pair_of(mirrored, self.wires[number % len(self.wires)]))
+            if len(pairs) == _TOGETHER or number + 1 == len(self.values):
+                for pair, compared in zip(pairs, compare_pairs(pairs, None, self.settings), strict=True):
+                    if isinstance(compared, Exception):
+                        raise compared
+                    done.append(ComparedPair(str(uuid.uuid4()), pair, compared))
+                pairs = []
+        return done
+
+    def write(self) -> Measured:
+        """Store what was compared, in batches as the pipeline cuts them."""
+        compared, size = self._compared(), self.settings.delivery.batch_pairs
+        with open_store(self.settings.store, role="any") as store:
+            writer = Writer(store, threading.Event())
+            clock = Clock()
+            for first in range(0, len(compared), size):
+                writer.write(Batch("alone", tuple(compared[first : first + size]), (), ()))
+            return clock.measured(len(compared))
+
+    def together(self) -> Measured:
+        """The service itself, from its first answer to its last stored row."""
+        name = f"bench-{uuid.uuid4().hex[:8]}"
+        replace = msgspec.structs.replace
+        settings = replace(
+            self.settings,
+            kafka=replace(self.settings.kafka, group=name),
+            experiment=replace(self.settings.experiment, name=name),
+        )
+        began: list[float] = []
+
+        def is_done(counters: Counters) -> bool:
+            return counters.outcomes >= len(self.values)
+
+        ended: list[float] = []
+
+        def note(counters: Counters) -> None:
+            if is_done(counters) and not ended:
+                ended.append(time.perf_counter())
+
+        clock = Clock()
+        with patch("compare.run.Replayer", stub_replayer(self.wires, began)):
+            report = run_service(settings, stop_when=is_done, on_progress=note)
+        if report.compared != len(self.values):
+            raise RuntimeError(f"{report.compared} of {len(self.values)} records were compared")
+        return clock.measured(len(self.values), ended[0] - began[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--records", type=int, default=1_200)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    with ExitStack() as stack:
+        bench = Bench(stack, given.records)
+        stages: dict[str, Callable[[], Measured]] = {
+            "consume": bench.consume,
+            "decode and compare, no embeddings": bench.compare,
+            "write": bench.write,
+            "all together, endpoints stubbed": bench.together,
+        }
+        best = dict.fromkeys(stages, Measured(0.0, 0.0))
+        # In turn, so that a busy minute of the machine does not fall on one of them alone.
+        for number in range(given.rounds):
+            for name, stage in stages.items():
+                best[name] = stage().better(best[name])
+            print(f"round {number + 1} of {given.rounds} is done", flush=True)
+    print(f"{'':<36}{'records/s':>12}{'a processor s':>16}")
+    for name, one in best.items():
+        print(f"{name:<36}{one.rate:12.0f}{one.processor_rate:16.0f}")
+    *alone, whole = best.values()
+    ratio = whole.rate / min(one.rate for one in alone)
+    by_processor = whole.processor_rate / min(one.processor_rate for one in alone)
+    print(f"by processor time: {by_processor:.2f} of the slowest stage alone")
+    is_ok = ratio >= WANTED
+    print(f"{'OK' if is_ok else 'MISSED'}: {ratio:.2f} of the slowest stage alone, wanted {WANTED}")
+    sys.exit(not is_ok)
+
+
+if __name__ == "__main__":
+    main()
