@@ -65,10 +65,14 @@ class Sweeper:
             "topic_id = {topic_id:String} AND `partition` = {partition:UInt32} AND `offset` >= {start:UInt64}"
         )
         parameters = {"topic_id": where.topic_id, "partition": where.partition, "start": where.offset}
-        tables = [*SIDE_TABLES, "dead_letters"]
+        # Observations are written before the other side tables: without one there, there is none.
+        first, *others = SIDE_TABLES
+        found = {first: self._orphans(first, condition, parameters)}
+        tables = [*(others if found[first] else ()), "dead_letters"]
         if self._is_alone():
             tables.append("requests")
-        return sum(self._delete(table, self._orphans(table, condition, parameters)) for table in tables)
+        found |= {table: self._orphans(table, condition, parameters) for table in tables}
+        return sum(self._delete(table, orphans) for table, orphans in found.items())
 
     def sweep(self, now: datetime | None = None) -> int:
         """Take out orphans that are an hour old or older, of the last 7 days; how many, as `sweep_from`.

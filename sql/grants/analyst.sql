@@ -18,6 +18,7 @@ GRANT SELECT ON gnomon.controls_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.dead_letters_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.delivered_ranges_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.detectors_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.duplicated_rows_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.experiments_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.findings_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.forced_pairs_v1 TO gnomon_analyst;

@@ -21,5 +21,6 @@ GRANT SELECT ON system.columns TO gnomon_writer;
 GRANT SELECT ON system.parts TO gnomon_writer;
 GRANT SELECT ON system.detached_parts TO gnomon_writer;
 GRANT SELECT ON system.mutations TO gnomon_writer;
+GRANT SELECT ON system.processes TO gnomon_writer;
 GRANT TABLE ENGINE ON MergeTree TO gnomon_writer;
 GRANT TABLE ENGINE ON ReplacingMergeTree TO gnomon_writer;
