@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
+from compare.trail import Trail
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -19,6 +20,7 @@ class Completed(msgspec.Struct, frozen=True):
     other: OtherOutcome | None = None
     is_stored: bool = False
     """Its outcome was stored before it was delivered this time."""
+    trail: Trail | None = None
 
 
 class Batcher:

@@ -33,8 +33,11 @@ from compare.dead_letter_rate import WINDOW_RECORDS, DeadLetterRate
 from compare.fence import LostPartitionError
 from compare.intake import Intake, dead, ended
 from compare.ledger import Ledger
+from compare.operations.observers import Observer
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
 from compare.stages import Replays, SendsDeadLetters, Source, Writes
+from compare.trail import Trail
+from compare.under_way import UnderWay
 from compare.writer import WriteResult
 from ingest.errors import BudgetError, DeadLetterError, EndpointAwayError, RetryError
 from ingest.hand_over import Delivered, EndOfRecords
@@ -47,7 +50,6 @@ from ingest.settings import DeliverySettings
 _LONGEST_WAIT_S = 30.0
 _COMPARE_BACKLOG = 32
 _LEAST_FLUSH_S = 5.0
-_LOOK_FOR_LOST_S = 0.2
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class Pipeline:
         stored: AlreadyStored | None = None,
         owned: Callable[[Mapping[int, int]], AbstractContextManager[None]] = _unfenced,
         on_progress: Callable[[Counters], None] | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """`stop_writing` makes `writer` give up its retries; it is set when the drain takes too long.
 
@@ -95,11 +98,13 @@ class Pipeline:
         self._stored = stored
         self._owned = owned
         self._on_progress = on_progress
+        self._observers = observers
+        self.is_started = False
         self._stop_when: Callable[[Counters], bool] | None = None
         self._stop = asyncio.Event()
-        self._draining = False
+        self.is_draining = False
         self._replay_slots = asyncio.Semaphore(delivery.max_in_flight_requests)
-        self._under_way: dict[asyncio.Task[Completed], tuple[int, int]] = {}
+        self._under_way: UnderWay[Completed] = UnderWay(ledger.is_current)
         self._completed: asyncio.Queue[Completed | None] = asyncio.Queue(maxsize=delivery.batch_pairs)
         self._batcher = Batcher(experiment, delivery.batch_pairs, delivery.batch_seconds)
         self._last_commit = 0.0
@@ -134,12 +139,13 @@ class Pipeline:
             if not starting.done():
                 return self.counters
             await starting
+            self.is_started = True
             # More than replay at once, so that endpoints are busy while other pairs are compared.
             count = self._delivery.max_in_flight_requests + _COMPARE_BACKLOG
             workers = [asyncio.create_task(self._work()) for _ in range(count)]
             comparing = asyncio.create_task(self._compare_stage.run())
             storing = asyncio.create_task(self._store_loop())
-            dropping = asyncio.create_task(self._drop_lost())
+            dropping = asyncio.create_task(self._under_way.watch())
             tasks = [*workers, comparing, storing, dropping, stopping]
             await _until_done(stopping, tasks)
             await self._drain(workers, storing)
@@ -153,27 +159,30 @@ class Pipeline:
 
     async def _carry(self, delivered: Delivered) -> Completed:
         """One record's whole way, from its bytes to its outcome. Exactly one outcome comes of it."""
-        record, now = delivered.record, datetime.now(UTC)
+        record, now, trail = delivered.record, datetime.now(UTC), Trail()
         settled = await self._look_back(record, now)
         if settled is not None and settled.is_whole:
-            return _completed(delivered, is_stored=True)
+            return _completed(delivered, trail, is_stored=True)
         outcome: MirroredRequest | OtherOutcome | tuple[ResponsePair, ...] | tuple[ComparedPair, ...]
         outcome = self._intake.take(record, now)
         if isinstance(outcome, MirroredRequest):
-            outcome = await self._replay(outcome, record, now)
+            with trail.stage("replay"):
+                outcome = await self._replay(outcome, record, now)
         if settled is not None and not isinstance(outcome, OtherOutcome):
             outcome = tuple(pair for pair in outcome if pair.candidate_name not in settled.candidates)
         if not isinstance(outcome, OtherOutcome):
-            outcome = await self._compare(outcome, record, now)
+            with trail.stage("compare"):
+                outcome = await self._compare(outcome, record, now)
         if not isinstance(outcome, OtherOutcome):
-            return _completed(delivered, pairs=outcome)
+            return _completed(delivered, trail, pairs=outcome)
         if outcome.kind == "dead_letter":
             await self._keep_dead_letter(record, outcome)
-        return _completed(delivered, other=outcome)
+        return _completed(delivered, trail, other=outcome)
 
     async def _settle(self, *, is_commit_due: bool) -> None:
         """The rest of the way: outcomes into the store, into the ledger, and their offsets committed."""
         batch, settled = self._batcher.cut(self._is_current)
+        began_ns = time.time_ns()
         written = await self._write(batch, {done.partition: done.epoch for done in settled})
         if written is not None:
             refused = written.refused
@@ -181,6 +190,10 @@ class Pipeline:
             lost = Counter((row.partition, row.offset) for row in refused if row.table == "pairs")
             for done in settled:
                 self.counters.count(done, refused_pairs=lost[done.partition, done.offset])
+                if done.trail is not None:
+                    done.trail.stages.append(("store", began_ns, time.time_ns()))
+                for observer in self._observers:
+                    observer.settled(done)
         if is_commit_due:
             self._last_commit = time.monotonic()
             ranges = self._ledger.take_ranges()
@@ -203,32 +216,15 @@ class Pipeline:
             if not self._ledger.is_current(delivered.record.position.partition, delivered.epoch):
                 continue
             self.counters.delivered += 1
-            completed = await self._carry_while_ours(delivered)
+            partition, carrying = delivered.record.position.partition, self._carry(delivered)
+            try:
+                completed = await self._under_way.carry(carrying, partition, delivered.epoch)
+            except _GivenUpError:
+                continue
             if completed is None:
                 continue
             self._watch_dead_letters(completed)
             await self._completed.put(completed)
-
-    async def _carry_while_ours(self, delivered: Delivered) -> Completed | None:
-        """`_carry`, or None if the run ends or the partition is taken away before there is an outcome."""
-        carrying = asyncio.create_task(self._carry(delivered))
-        self._under_way[carrying] = (delivered.record.position.partition, delivered.epoch)
-        try:
-            await asyncio.wait([carrying])
-            return None if carrying.cancelled() else carrying.result()
-        except _GivenUpError:
-            return None
-        finally:
-            carrying.cancel()
-            del self._under_way[carrying]
-
-    async def _drop_lost(self) -> None:
-        """Cancel what is under way for partitions that were taken away: their new owner does it anew."""
-        while True:
-            await asyncio.sleep(_LOOK_FOR_LOST_S)
-            for carrying, (partition, epoch) in self._under_way.items():
-                if not self._ledger.is_current(partition, epoch):
-                    carrying.cancel()
 
     async def _look_back(self, record: RawRecord, now: datetime) -> Settled | None:
         if self._stored is None:
@@ -245,7 +241,7 @@ class Pipeline:
         if skipped is not None:
             return ended(record, now, skipped, mirrored.request_id)
         async with self._replay_slots:
-            if self._draining:
+            if self.is_draining:
                 raise _GivenUpError
             try:
                 return await self._replayer.replay(mirrored)
@@ -254,7 +250,7 @@ class Pipeline:
             except BudgetError as error:
                 failed = Failed(FailReason.BUDGET, str(error))
             except EndpointAwayError as error:
-                if self._draining:
+                if self.is_draining:
                     # It waited for the endpoint and was told to stop: next time it may be there.
                     raise _GivenUpError from error
                 failed = Failed(FailReason.ENDPOINT_AWAY, str(error))
@@ -282,7 +278,7 @@ class Pipeline:
                 return self._dead_letter_log.back()
             except RetryError as error:
                 self._dead_letter_log.away(str(error))
-                if self._draining:
+                if self.is_draining:
                     raise _GivenUpError from error
             attempt += 1
             await self._sleep(_backoff_s(attempt))
@@ -349,7 +345,7 @@ class Pipeline:
 
     async def _drain(self, workers: Sequence[asyncio.Task[None]], storing: asyncio.Task[None]) -> None:
         deadline = time.monotonic() + self._delivery.drain_seconds
-        self._draining = True
+        self.is_draining = True
         self._source.rest()
         self._replayer.rest()
         try:
@@ -401,13 +397,14 @@ class _GivenUpError(Exception):
 
 def _completed(
     delivered: Delivered,
+    trail: Trail,
     *,
     pairs: tuple[ComparedPair, ...] = (),
     other: OtherOutcome | None = None,
     is_stored: bool = False,
 ) -> Completed:
     position = delivered.record.position
-    return Completed(position.partition, position.offset, delivered.epoch, pairs, other, is_stored)
+    return Completed(position.partition, position.offset, delivered.epoch, pairs, other, is_stored, trail)
 
 
 def _backoff_s(attempt: int) -> float:

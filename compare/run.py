@@ -24,6 +24,12 @@ from compare.intake import REMEMBERED_IDS, Intake
 from compare.isolation import IsolationRunner
 from compare.ledger import Ledger
 from compare.near_tie import near_tie_nats
+from compare.operations.metrics import ServiceMetrics
+from compare.operations.observers import Observer
+from compare.operations.pages import serving
+from compare.operations.record_log import RecordLog
+from compare.operations.state import ServiceState
+from compare.operations.tracing import tracing
 from compare.pipeline import Pipeline
 from compare.purged import PurgedPositions, read_purged
 from compare.read_back import ReadBack
@@ -176,9 +182,13 @@ class _Service(msgspec.Struct):
             before=read_back,
             startup_timeout_s=self.startup_timeout_s,
         )
-        replayer = Replayer(experiment, settings.endpoints)
+        replayer = Replayer(
+            experiment, settings.endpoints, keeps_answers=settings.store.keep_reference_answers
+        )
         isolation_store = await asyncio.to_thread(_waiting_for, self.store.another, self.startup_timeout_s)
         isolation = IsolationRunner(isolation_store, experiment.name, replayer.endpoints)
+        writer = Writer(inserts, stop_writing, group=group, redactor=redactor)
+        observers: list[Observer] = []
         pipeline = Pipeline(
             experiment=experiment.name,
             source=source,
@@ -186,18 +196,28 @@ class _Service(msgspec.Struct):
             intake=intake,
             replayer=replayer,
             compare=self.compare,
-            writer=Writer(inserts, stop_writing, group=group, redactor=redactor),
+            writer=writer,
             dead_letters=DeadLetterTopic(settings.kafka, redactor),
             delivery=settings.delivery,
             stop_writing=stop_writing,
             stored=AlreadyStored(read_back, experiment.candidates, redactor.keyed if redactor else None),
             owned=inserts.owned,
             on_progress=on_progress,
+            observers=observers,
         )
+        state = ServiceState(
+            experiment.name, pipeline, source, ledger, replayer.endpoints, lambda: writer.away_s
+        )
+        metrics = ServiceMetrics(state)
+        observers += [metrics, RecordLog(experiment.name, settings.kafka.topic)]
         try:
             await asyncio.to_thread(_waiting_for, isolation.read, self.startup_timeout_s)
-            with self.signals.stopping(pipeline.stop):
-                async with isolation.running():
+            with (
+                self.signals.stopping(pipeline.stop),
+                tracing(settings.operations, experiment.name, settings.kafka.topic) as tracers,
+            ):
+                observers += tracers
+                async with isolation.running(), serving(settings.operations, state, metrics):
                     return await pipeline.run(stop_when)
         finally:
             await asyncio.to_thread(isolation_store.close)

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import random
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ WRITE_ORDER = (
     "requests",
     "observations",
     "tokens",
+    "reference_answers",
     "positions",
     "findings",
     "noise_pairs",
@@ -118,6 +120,13 @@ class Writer:
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
         self._retries = 0
+        self._away_since: float | None = None
+
+    @property
+    def away_s(self) -> float:
+        """Seconds for which the store has refused the insert that is under way; 0 while it takes them."""
+        since = self._away_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def write(self, batch: Batch) -> WriteResult:
         """Store the whole batch, however long it takes; storing it again changes nothing.
@@ -197,8 +206,11 @@ class Writer:
         while True:
             try:
                 self._store.insert_columns(part.table, part.columns, dedup_token=token, query_id=query_id)
+                self._away_since = None
                 return
             except RetryError as error:
+                if self._away_since is None:
+                    self._away_since = time.monotonic()
                 _log.warning("storing %d rows is tried again in %.1f s: %s", len(part), wait_s, error)
                 # Jitter keeps several services from coming back at once.
                 if self._stop.wait(wait_s * random.uniform(0.5, 1.0)):

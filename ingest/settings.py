@@ -46,7 +46,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
 
     A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
     outcomes, delivered_ranges and token_use 400, dead_letters 90, requests, observations, findings and
-    forced_pairs 30, tokens and positions 14.
+    forced_pairs 30, tokens, positions and reference_answers 14.
     """
 
     pairs: NonNegativeInt | None = None
@@ -60,6 +60,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: NonNegativeInt | None = None
     delivered_ranges: NonNegativeInt | None = None
     token_use: NonNegativeInt | None = None
+    reference_answers: NonNegativeInt | None = None
     dead_letters: NonNegativeInt | None = None
 
 
@@ -80,6 +81,9 @@ class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
     cluster: Name | None = None
     """A cluster of the server's `remote_servers`: tables are then replicated and distributed over it."""
     ttl_days: TtlDays = TtlDays()
+    keep_reference_answers: bool = True
+    """Keep the reference's answers with their whole lists, about 150 bytes a token, so that `gnomon replay`
+    need not ask for them again (docs/reprocess.md)."""
 
 
 class EndpointSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -324,6 +328,20 @@ class RedactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     dead_letters: Literal["redact", "digest"] = "redact"
 
 
+class OperationsSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the service tells of itself (docs/operations.md)."""
+
+    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    """Of `/metrics`, `/healthz` and `/readyz`; None does not serve them, 0 takes a free one."""
+    host: str = "127.0.0.1"
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp_url: Annotated[str, Meta(pattern=r"^https?://\S+$")] | None = None
+    """Where traces go (OTLP over HTTP, such as `http://collector:4318/v1/traces`); None makes none."""
+    trace_fraction: Fraction = 1.0
+    """Of the records, chosen by hash of the request id."""
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that `gnomon run` needs."""
 
@@ -338,3 +356,4 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     alerts: AlertSettings = AlertSettings()
     routes: dict[str, RouteSettings] = {}
     redaction: RedactionSettings = RedactionSettings()
+    operations: OperationsSettings = OperationsSettings()

@@ -20,9 +20,11 @@ def run(config_file: Path) -> None:
     # Before the imports, which take seconds: a signal that comes meanwhile is no crash.
     with StopSignals() as signals:
         settings = read_settings(config_file)
+        from compare.operations.logs import logging_to_stderr
         from compare.run import run_service
 
-        run_service(settings, signals=signals)
+        with logging_to_stderr(settings.operations):
+            run_service(settings, signals=signals)
 
 
 @click.command()

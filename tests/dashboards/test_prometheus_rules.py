@@ -1,0 +1,83 @@
+"""The recording rules and the documented names, against Prometheus' own tool and the real registry."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from compare.counters import Counters
+from compare.operations.metrics import ServiceMetrics
+from compare.operations.state import ServiceState
+from ingest.kafka_source import Progress
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "dashboards" / "prometheus" / "recording_rules.yml"
+CASES = Path(__file__).parent / "prometheus" / "recording_rules_test.yml"
+DOCUMENT = ROOT / "docs" / "operations.md"
+
+
+@pytest.fixture
+def metrics_page() -> str:
+    """What a service with one partition and one endpoint exports before its first record."""
+    quiet = SimpleNamespace(is_open=False, openings=0)
+    admission = SimpleNamespace(in_flight=0, in_flight_bytes=0, waiting=0, breaker=quiet, is_paused=False)
+    endpoint = SimpleNamespace(admission=admission, budget=SimpleNamespace(used=lambda: 0))
+    source = SimpleNamespace(
+        waiting=(0, 0), progress=lambda: {0: Progress(5, 9)}, held_partitions=frozenset({0})
+    )
+    parts: Any = {
+        "pipeline": SimpleNamespace(counters=Counters(), is_started=True, is_draining=False),
+        "source": source,
+        "ledger": SimpleNamespace(outstanding=lambda: 0),
+        "endpoints": {"awq": endpoint},
+    }
+    state = ServiceState(experiment="e", store_away_s=lambda: 0.0, **parts)
+    return generate_latest(ServiceMetrics(state).registry).decode()
+
+
+def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["promtool", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_rules_make_what_they_say(tmp_path: Path) -> None:
+    checked = promtool("check", "rules", RULES)
+    assert checked.returncode == 0, checked.stderr
+    cases = tmp_path / "cases.yml"
+    cases.write_text(CASES.read_text().replace("RULES", str(RULES)))
+    tested = promtool("test", "rules", cases)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_rules_and_document_name_only_metrics_that_exist(metrics_page: str) -> None:
+    exported = {
+        sample.name for family in text_string_to_metric_families(metrics_page) for sample in family.samples
+    } | {family.name for family in text_string_to_metric_families(metrics_page)}
+    # A histogram without a sample shows its name only.
+    known = exported | {name.removesuffix("_total") for name in exported}
+    for file in (RULES, DOCUMENT):
+        named = set(re.findall(r"\bgnomon_[a-z0-9_]+\b", file.read_text())) - {"gnomon_existing_names"}
+        missing = {
+            name
+            for name in named
+            if name not in known and re.sub(r"_(total|bucket|info)$", "", name) not in known
+        }
+        assert missing == set(), file.name
+    described = set(re.findall(r"`(gnomon_[a-z0-9_]+)`", DOCUMENT.read_text()))
+    families = {family.name for family in text_string_to_metric_families(metrics_page)}
+    undescribed = {
+        name
+        for name in families
+        if name.startswith("gnomon_")
+        and not name.endswith("_created")
+        and not {name, f"{name}_total", f"{name}_info"} & described
+    }
+    assert undescribed == set()
