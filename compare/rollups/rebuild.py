@@ -18,8 +18,7 @@ from datetime import date, datetime
 
 import msgspec
 
-from compare.rollups.columns import aggregates
-from compare.rollups.select import HOUR_COLUMNS, fill_hours, fill_minutes, runs
+from compare.rollups.select import fill_hours, fill_minutes, runs
 from compare.rollups.source import (
     KEYS,
     Condition,
@@ -66,7 +65,7 @@ class Rollups:
         self._settings = (
             f"max_memory_usage = {settings.max_memory_bytes // 2},"
             f" max_bytes_before_external_group_by = {settings.max_memory_bytes // 4},"
-            " max_threads = 2, insert_distributed_sync = 1"
+            " max_threads = 1, insert_distributed_sync = 1"
         )
 
     def rebuild_touched(self) -> list[RebuiltDay]:
@@ -154,17 +153,12 @@ class Rollups:
         self._swap("rollup_minutes", staging, day)
 
     def _fill_hours(self, staging: str, day: date, stale: list[list[Hour]], kept: list[datetime]) -> None:
+        if kept:
+            for statement in keep_statements("rollup_hourly", staging, day, kept, self._cluster):
+                self._store.command(statement)
         for run in stale:
             for fill in fill_hours(staging, run, self._settings):
                 self._fill(fill, day)
-        if kept:
-            names = ", ".join((*HOUR_COLUMNS, *aggregates()))
-            self._store.command(
-                f"INSERT INTO {staging} ({names}) SELECT {names} FROM rollup_hourly WHERE day = {{day:Date}}"
-                " AND toUnixTimestamp(ingested_hour) IN {hours:Array(UInt32)}"
-                f" SETTINGS {self._settings}",
-                {"day": day, "hours": [int(start.timestamp()) for start in kept]},
-            )
 
     def _made_from(self) -> dict[date, str]:
         """Each day that has rollups, and what they were made from."""
@@ -239,6 +233,22 @@ def staging_statements(store: Store, table: str, name: str, cluster: str | None)
         f" PARTITION BY day ORDER BY ({key[0]})",
         f"CREATE TABLE {name}{on_cluster(cluster)} AS {staged}"
         f" ENGINE = Distributed('{cluster}', '{store.database}', '{staged}', {SHARD_BY_EXPERIMENT})",
+    ]
+
+
+def keep_statements(
+    table: str, staging: str, day: date, kept: list[datetime], cluster: str | None
+) -> list[str]:
+    """The statements that put the day's rows of the `kept` hours into an empty staging table.
+
+    The parts are linked, not copied, and the other hours' rows are masked: reading and writing the states
+    took more memory than all the rest of a rebuild (docs/design/0006-store-layout.md).
+    """
+    staged, where = local_table(staging, cluster), on_cluster(cluster)
+    hours = ", ".join(str(int(start.timestamp())) for start in kept)
+    return [
+        f"ALTER TABLE {staged}{where} ATTACH PARTITION '{day}' FROM {local_table(table, cluster)}",
+        f"DELETE FROM {staged}{where} WHERE toUnixTimestamp(ingested_hour) NOT IN ({hours})",
     ]
 
 

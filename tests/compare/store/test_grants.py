@@ -133,6 +133,7 @@ def rights_for(sql: str) -> set[str]:
         ("CREATE TABLE", {"CREATE TABLE"}),
         ("DROP TABLE", {"DROP TABLE"}),
         ("INSERT", {"INSERT"}),
+        ("DELETE FROM", {"ALTER DELETE"}),
         ("SELECT", {"SELECT"}),
         ("WITH", {"SELECT"}),
         ("DESCRIBE", {"SELECT"}),
@@ -147,6 +148,7 @@ def rights_for(sql: str) -> set[str]:
         "MODIFY TTL": {"ALTER TTL"},
         "REMOVE TTL": {"ALTER TTL"},
         "DROP PARTITION": {"ALTER DELETE"},
+        "ATTACH PARTITION": {"INSERT", "SELECT"},
         "REPLACE PARTITION": {"ALTER DELETE", "INSERT", "SELECT"},
     }
     return known.get(found[1], {f"ALTER {found[1]}"})
