@@ -81,6 +81,7 @@ def test_kills_between_side_tables_pairs_ranges_and_commit_lose_and_repeat_nothi
     assert bench.committed() is None
     before = len(stubs[0].calls)
     ((kept,),) = bench.rows("SELECT uniqExact(partition, offset) FROM pairs")
+    assert isinstance(kept, int)
 
     report = Service(bench, outcomes=RECORDS + 2).report()
     assert report.already_stored >= stored
