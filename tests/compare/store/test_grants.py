@@ -104,7 +104,7 @@ def test_a_view_of_another_form_is_refused() -> None:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Statements that are run, and `INSERT` for each insert."""
     seen: list[str] = []
-    command, query, insert = Store.command, Store.query, Store.insert
+    command, query, insert = Store.command, Store.query, Store.insert_columns
 
     def run_command(self: Store, sql: str, *arguments: object, **named: object) -> None:
         seen.append(sql)
@@ -120,7 +120,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     monkeypatch.setattr(Store, "command", run_command)
     monkeypatch.setattr(Store, "query", run_query)
-    monkeypatch.setattr(Store, "insert", run_insert)
+    monkeypatch.setattr(Store, "insert_columns", run_insert)
     yield seen
 
 
@@ -141,12 +141,14 @@ def rights_for(sql: str) -> set[str]:
         if plain.startswith(head):
             return rights
     found = re.match(
-        r"ALTER TABLE \S+ ([A-Z]+ PARTITION|ADD COLUMN|MODIFY COMMENT|[A-Z]+ TTL|DELETE|UPDATE)\b", plain
+        r"ALTER TABLE \S+ ([A-Z]+ (?:PARTITION|TTL)|ADD COLUMN|MODIFY (?:COMMENT|SETTING)|DELETE|UPDATE)\b",
+        plain,
     )
     assert found, plain[:80]
     known = {
         "MODIFY TTL": {"ALTER TTL"},
         "REMOVE TTL": {"ALTER TTL"},
+        "MODIFY SETTING": {"ALTER SETTINGS"},
         "DROP PARTITION": {"ALTER DELETE"},
         "ATTACH PARTITION": {"INSERT", "SELECT"},
         "REPLACE PARTITION": {"ALTER DELETE", "INSERT", "SELECT"},
