@@ -1,4 +1,4 @@
-"""What endpoints do wrong, through the whole chain: the outcome of each record and what is kept as evidence."""
+"""What endpoints do wrong, through the whole chain: each record's outcome and what is kept as evidence."""
 
 from __future__ import annotations
 
