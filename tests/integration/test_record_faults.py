@@ -1,4 +1,4 @@
-"""What is wrong with records, through the whole chain: broken, repeated, out of order, misdated, with gaps."""
+"""What is wrong with records, through the whole chain: broken, repeated, reordered, misdated, with gaps."""
 
 from __future__ import annotations
 
