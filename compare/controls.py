@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -49,14 +50,40 @@ def order(
         "ordered_by": ordered_by,
         "reason": " ".join(reason.split()),
     }
-    store.insert("controls", tuple(row), [tuple(row.values())])
+    _insert(store, row)
 
 
 def pauses(store: Store) -> list[Pause]:
     """The pauses that hold now, by scope. Raises what the store raises."""
     rows = store.query(
         "SELECT experiment, endpoint_name, max(ordered_at), argMax(ordered_by, ordered_at),"
-        " argMax(reason, ordered_at) FROM controls GROUP BY experiment, endpoint_name"
+        " argMax(reason, ordered_at) FROM controls WHERE isNull(`partition`)"
+        " GROUP BY experiment, endpoint_name"
         " HAVING argMax(action, ordered_at) = 'pause' ORDER BY experiment, endpoint_name"
     ).rows
     return [Pause(Scope(str(row[0]), str(row[1])), row[2], str(row[3]), str(row[4])) for row in rows]
+
+
+def let_go(store: Store, experiment: str, partition: int, *, ordered_by: str) -> None:
+    """Order that a partition goes on that is held for its dead letters. Raises what the store raises."""
+    row = {"experiment": experiment, "action": "resume", "partition": partition, "ordered_by": ordered_by}
+    _insert(store, row)
+
+
+def let_go_since(store: Store, experiment: str, since_us: int) -> list[tuple[int, int]]:
+    """Return the partitions that were let go after `since_us`, each with the time of its last order.
+
+    Times are Unix microseconds of the store's clock. Raises what the store raises.
+    """
+    rows = store.query(
+        "SELECT `partition`, max(toUnixTimestamp64Micro(ordered_at)) AS last FROM controls"
+        " WHERE experiment IN ('', {experiment:String}) AND isNotNull(`partition`)"
+        " AND toUnixTimestamp64Micro(ordered_at) > {since:Int64} GROUP BY `partition` ORDER BY `partition`",
+        {"experiment": experiment, "since": since_us},
+    ).rows
+    return [(int(row[0]), int(row[1])) for row in rows]
+
+
+def _insert(store: Store, row: dict[str, Any]) -> None:
+    # The same order given again is another order: without a token of its own the store would drop it.
+    store.insert("controls", tuple(row), [tuple(row.values())], dedup_token=uuid.uuid4().hex)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 
 from compare.alerts.scheduler import Ticker
-from compare.controls import Pause, pauses
+from compare.controls import Pause, let_go_since, pauses
 from compare.store.client import Store
 from compare.token_use import save_use, used_by_others
 from ingest.endpoint import Endpoint
@@ -38,7 +38,10 @@ class IsolationRunner:
         experiment: str,
         endpoints: Mapping[str, Endpoint],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        release: Callable[[int], None] | None = None,
     ) -> None:
+        """`release` lets a partition go on that is held; it is called on the event loop."""
         self._store = store
         self._experiment = experiment
         self._endpoints = endpoints
@@ -49,11 +52,15 @@ class IsolationRunner:
         self._ticker = Ticker(self._tick, INTERVAL_S, "isolation")
         self._away = AwayLog("the store (asked for pauses and token budgets)")
         self._held: list[Pause] = []
+        self._release = release
+        self._let_go_us = 0
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def read(self) -> None:
         """Read orders and counts. Blocks; raises what the store raises. Call it before `running`."""
         self._held = pauses(self._store)
+        # What was held before this start is not held any more.
+        self._let_go()
         self._count()
 
     @asynccontextmanager
@@ -69,7 +76,7 @@ class IsolationRunner:
 
     def _tick(self) -> None:
         try:
-            held = pauses(self._store)
+            held, let_go = pauses(self._store), self._let_go()
             self._ticks += 1
             if self._ticks % TICKS_A_COUNT == 0:
                 self._count()
@@ -79,6 +86,15 @@ class IsolationRunner:
         self._away.back()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._obey, held)
+            for partition in let_go if self._release is not None else ():
+                _log.warning("partition %d is let go by command", partition)
+                self._loop.call_soon_threadsafe(self._release, partition)
+
+    def _let_go(self) -> list[int]:
+        """Partitions let go since this was last asked."""
+        found = let_go_since(self._store, self._experiment, self._let_go_us)
+        self._let_go_us = max([self._let_go_us, *(ordered for _, ordered in found)])
+        return [partition for partition, _ in found]
 
     def _obey(self, held: list[Pause]) -> None:
         """On the loop: pause and resume the endpoints as ordered, and say so at each change."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import threading
 import time
 import uuid
@@ -29,25 +28,22 @@ from compare.already_stored import AlreadyStored, Settled
 from compare.batcher import Batcher, Completed
 from compare.compare_stage import Compare, CompareStage
 from compare.counters import Counters
-from compare.dead_letter_rate import WINDOW_RECORDS, DeadLetterRate
+from compare.dead_letter_keeper import DeadLetterKeeper
 from compare.fence import LostPartitionError
 from compare.intake import Intake, dead, ended
-from compare.ledger import Ledger
 from compare.operations.observers import Observer
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
-from compare.stages import Replays, SendsDeadLetters, Source, Writes
+from compare.stages import Replays, SendsDeadLetters, Settles, Source, Writes
 from compare.trail import Trail
 from compare.under_way import UnderWay
 from compare.writer import WriteResult
 from ingest.errors import BudgetError, DeadLetterError, EndpointAwayError, RetryError
 from ingest.hand_over import Delivered, EndOfRecords
-from ingest.kafka_errors import AwayLog
 from ingest.outcome import Failed, FailReason
 from ingest.pair import ResponsePair
 from ingest.records import MirroredRequest, RawRecord
 from ingest.settings import DeliverySettings
 
-_LONGEST_WAIT_S = 30.0
 _COMPARE_BACKLOG = 32
 _LEAST_FLUSH_S = 5.0
 
@@ -66,7 +62,7 @@ class Pipeline:
         *,
         experiment: str,
         source: Source,
-        ledger: Ledger,
+        ledger: Settles,
         intake: Intake,
         replayer: Replays,
         compare: Compare,
@@ -92,7 +88,6 @@ class Pipeline:
         self._replayer = replayer
         self._compare_stage = CompareStage(compare)
         self._writer = writer
-        self._dead_letters = dead_letters
         self._delivery = delivery
         self._stop_writing = stop_writing
         self._stored = stored
@@ -109,10 +104,10 @@ class Pipeline:
         self._batcher = Batcher(experiment, delivery.batch_pairs, delivery.batch_seconds)
         self._last_commit = 0.0
         self._committing: asyncio.Task[bool] | None = None
-        self._dead_rate = DeadLetterRate(delivery.dead_letter_pause_share)
-        self._dead_letter_log = AwayLog("the dead-letter topic", grace_s=0.0)
+        self._letters = DeadLetterKeeper(
+            dead_letters, pause_share=delivery.dead_letter_pause_share, hold=source.hold
+        )
         self._write_thread = ThreadPoolExecutor(1, "gnomon-write")
-        self._dead_letter_thread = ThreadPoolExecutor(1, "gnomon-dead-letters")
 
     def stop(self) -> None:
         """Begin the orderly end: no new records, drain, flush, commit. Called on the event loop."""
@@ -120,7 +115,7 @@ class Pipeline:
 
     def release(self, partition: int) -> None:
         """Go on with a partition that was paused for its dead letters. Called on the event loop."""
-        self._dead_rate.forget(partition)
+        self._letters.forget(partition)
         self._source.release(partition)
 
     async def run(self, stop_when: Callable[[Counters], bool] | None = None) -> Counters:
@@ -176,7 +171,11 @@ class Pipeline:
         if not isinstance(outcome, OtherOutcome):
             return _completed(delivered, trail, pairs=outcome)
         if outcome.kind == "dead_letter":
-            await self._keep_dead_letter(record, outcome)
+            is_kept = await self._letters.keep(
+                record, outcome, is_ending=lambda: self.is_draining, sleep=self._sleep
+            )
+            if not is_kept:
+                raise _GivenUpError
         return _completed(delivered, trail, other=outcome)
 
     async def _settle(self, *, is_commit_due: bool) -> None:
@@ -201,6 +200,7 @@ class Pipeline:
             if await self._write(range_batch, {taken.partition: taken.epoch for taken in ranges}) is not None:
                 self._ledger.ranges_stored(ranges)
                 self.counters.consumed += sum(delivered.records for delivered in ranges)
+                self.counters.lost += sum(delivered.lost for delivered in ranges)
             if self._ledger.to_commit() and (self._committing is None or self._committing.done()):
                 # Not awaited: while Kafka is away, what was read goes on to be stored.
                 self._committing = asyncio.create_task(self._source.commit())
@@ -223,7 +223,7 @@ class Pipeline:
                 continue
             if completed is None:
                 continue
-            self._watch_dead_letters(completed)
+            self._letters.watch(completed)
             await self._completed.put(completed)
 
     async def _look_back(self, record: RawRecord, now: datetime) -> Settled | None:
@@ -239,14 +239,14 @@ class Pipeline:
     ) -> tuple[ResponsePair, ...] | OtherOutcome:
         skipped = self._replayer.skip_for(mirrored)
         if skipped is not None:
-            return ended(record, now, skipped, mirrored.request_id)
+            return ended(record, now, skipped, mirrored)
         async with self._replay_slots:
             if self.is_draining:
                 raise _GivenUpError
             try:
                 return await self._replayer.replay(mirrored)
             except DeadLetterError as error:
-                return dead(record, now, error, mirrored.request_id)
+                return dead(record, now, error, mirrored)
             except BudgetError as error:
                 failed = Failed(FailReason.BUDGET, str(error))
             except EndpointAwayError as error:
@@ -254,7 +254,7 @@ class Pipeline:
                     # It waited for the endpoint and was told to stop: next time it may be there.
                     raise _GivenUpError from error
                 failed = Failed(FailReason.ENDPOINT_AWAY, str(error))
-        return ended(record, now, failed, mirrored.request_id)
+        return ended(record, now, failed, mirrored)
 
     async def _compare(
         self, pairs: tuple[ResponsePair, ...], record: RawRecord, now: datetime
@@ -263,39 +263,9 @@ class Pipeline:
         for pair, comparison in zip(pairs, await self._compare_stage.compare(pairs), strict=True):
             if isinstance(comparison, DeadLetterError):
                 # With several candidates too: one record, one outcome.
-                return dead(record, now, comparison, pair.mirrored.request_id)
+                return dead(record, now, comparison, pair.mirrored)
             compared.append(ComparedPair(str(uuid.uuid4()), pair, comparison))
         return tuple(compared)
-
-    async def _keep_dead_letter(self, record: RawRecord, letter: OtherOutcome) -> None:
-        """Send it to the topic, trying for ever: nothing is committed past a letter that is not kept."""
-        loop, attempt = asyncio.get_running_loop(), 0
-        while True:
-            try:
-                await loop.run_in_executor(
-                    self._dead_letter_thread, self._dead_letters.send, record, letter.reason, letter.detail
-                )
-                return self._dead_letter_log.back()
-            except RetryError as error:
-                self._dead_letter_log.away(str(error))
-                if self.is_draining:
-                    raise _GivenUpError from error
-            attempt += 1
-            await self._sleep(_backoff_s(attempt))
-
-    def _watch_dead_letters(self, completed: Completed) -> None:
-        if completed.is_stored:
-            return
-        is_dead = completed.other is not None and completed.other.kind == "dead_letter"
-        if self._dead_rate.is_over(completed.partition, is_dead=is_dead) and is_dead:
-            self._source.hold(completed.partition)
-            _log.error(
-                "partition %d is paused: over %g %% of its last %d records are dead letters; look into "
-                "dead_letters_v1, mend the producer, then restart",
-                completed.partition,
-                self._delivery.dead_letter_pause_share * 100,
-                WINDOW_RECORDS,
-            )
 
     async def _store_loop(self) -> None:
         """Settle outcomes as they come. Ends after `None` was put, with everything flushed."""
@@ -372,9 +342,8 @@ class Pipeline:
         await asyncio.gather(*everything, return_exceptions=True)
         await self._source.close()
         await self._replayer.close()
-        self._dead_letter_thread.submit(self._dead_letters.close)
-        for thread in (self._dead_letter_thread, self._write_thread):
-            await asyncio.to_thread(thread.shutdown)
+        await self._letters.close()
+        await asyncio.to_thread(self._write_thread.shutdown)
         await self._compare_stage.close()
 
     async def _stopped(self) -> None:
@@ -405,11 +374,6 @@ def _completed(
 ) -> Completed:
     position = delivered.record.position
     return Completed(position.partition, position.offset, delivered.epoch, pairs, other, is_stored, trail)
-
-
-def _backoff_s(attempt: int) -> float:
-    """Half a second, doubled with each attempt, with jitter; 30 s at most."""
-    return min(_LONGEST_WAIT_S, 0.5 * 2.0 ** min(attempt - 1, 10) * random.uniform(0.8, 1.2))
 
 
 async def _until_done(expected: asyncio.Task[None], tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -186,7 +186,12 @@ class _Service(msgspec.Struct):
             experiment, settings.endpoints, keeps_answers=settings.store.keep_reference_answers
         )
         isolation_store = await asyncio.to_thread(_waiting_for, self.store.another, self.startup_timeout_s)
-        isolation = IsolationRunner(isolation_store, experiment.name, replayer.endpoints)
+        isolation = IsolationRunner(
+            isolation_store,
+            experiment.name,
+            replayer.endpoints,
+            release=lambda partition: pipeline.release(partition),
+        )
         writer = Writer(inserts, stop_writing, group=group, redactor=redactor)
         observers: list[Observer] = []
         pipeline = Pipeline(

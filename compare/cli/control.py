@@ -44,17 +44,38 @@ def pause(endpoint: str, experiment: str, reason: str, folder: Path | None, conf
 @click.command()
 @_endpoint
 @_experiment
+@click.option(
+    "--partition",
+    "partitions",
+    type=click.IntRange(min=0, max=2**32 - 1),
+    multiple=True,
+    help="Let this partition go on that is held for its dead letters.",
+)
 @store_options
-def resume(endpoint: str, experiment: str, folder: Path | None, config_file: Path | None) -> None:
+def resume(
+    endpoint: str,
+    experiment: str,
+    partitions: tuple[int, ...],
+    folder: Path | None,
+    config_file: Path | None,
+) -> None:
     """Take back a `gnomon pause` of the same endpoint and experiment.
 
-    Says which other pauses still hold.
+    Says which other pauses still hold. With --partition it lets a partition go on instead that the service
+    holds because too many of its records are dead letters; it is held again if that goes on.
     """
-    from compare.controls import Scope, order, pauses
+    from compare.controls import Scope, let_go, order, pauses
     from compare.store.client import open_store
 
+    if partitions and endpoint:
+        raise click.UsageError("give --partition or --endpoint, not both")
     scope = Scope(experiment, endpoint)
     with open_store(locate_store(folder, config_file), role="any") as store:
+        for partition in partitions:
+            let_go(store, experiment, partition, ordered_by=_who())
+        if partitions:
+            click.echo(f"let go: partition {', '.join(map(str, partitions))}")
+            return
         held = pauses(store)
         is_paused = any(one.scope == scope for one in held)
         if is_paused:

@@ -1,4 +1,4 @@
--- Grain: one order to pause or resume.
+-- Grain: one order to pause or resume; with `partition` set, to let go one held partition of the topic.
 -- Deduplication: FINAL; each order has its own (experiment, endpoint_name, ordered_at).
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW controls_v1 AS
@@ -7,7 +7,8 @@ SELECT
     endpoint_name,
     ordered_at,
     action,
+    `partition`,
     ordered_by,
     reason,
-    ordered_at = max(ordered_at) OVER (PARTITION BY experiment, endpoint_name) AS is_last
+    ordered_at = max(ordered_at) OVER (PARTITION BY experiment, endpoint_name, `partition`) AS is_last
 FROM controls FINAL

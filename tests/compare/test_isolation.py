@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compare.controls import Scope, order, pauses
+from compare.controls import Scope, let_go, order, pauses
 from compare.isolation import TICKS_A_COUNT, IsolationRunner
 from compare.store import Store
 from compare.token_use import save_use, used_by_others
@@ -57,6 +57,12 @@ def test_the_last_order_of_a_scope_holds(store: Store) -> None:
         (mine, "a@h", "load test"),
     ]
     assert store.query("SELECT count(), countIf(is_last) FROM controls_v1").rows == [(6, 3)]
+
+
+def test_the_same_order_may_be_given_again(store: Store) -> None:
+    for action in ("pause", "resume", "pause"):
+        order(store, action, Scope(), ordered_by="a@h")  # type: ignore[arg-type]
+    assert len(pauses(store)) == 1
 
 
 @pytest.mark.parametrize(
@@ -201,3 +207,24 @@ def test_the_commands_work_while_another_process_owns_the_store(
     assert [held.scope for held in pauses(store)] == [Scope("", "awq")]
     line = the_one_line(command(store_settings, "pause", "--endpoint", "awk"))
     assert line == "gnomon: no run on this store has had the endpoint 'awk'; did you mean awq?"
+
+
+async def test_a_partition_is_let_go_once_and_orders_from_before_the_start_are_old(store: Store) -> None:
+    let_go(store, "e", 7, ordered_by="a@h")
+    released: list[int] = []
+    isolation = IsolationRunner(store, "e", {}, release=released.append)
+    await asyncio.to_thread(isolation.read)
+    async with isolation.running():
+        for experiment, partition in (("e", 3), ("", 4), ("other", 5)):
+            let_go(store, experiment, partition, ordered_by="a@h")
+        for _ in range(3):
+            await asyncio.to_thread(isolation._tick)
+        await asyncio.sleep(0)
+    assert released == [3, 4]
+    assert pauses(store) == []
+    let_go(store, "e", 3, ordered_by="a@h")
+    await asyncio.to_thread(isolation._tick)
+    await asyncio.sleep(0)
+    assert released == [3, 4, 3]
+    rows = store.query("SELECT `partition`, action FROM controls_v1 WHERE is_last ORDER BY `partition`").rows
+    assert rows == [(3, "resume"), (4, "resume"), (5, "resume"), (7, "resume")]

@@ -503,7 +503,7 @@ async def test_a_held_partition_that_is_released_starts_with_a_clean_slate() -> 
     assert rig.source.held == [0]
     rig.pipeline.release(0)
     assert rig.source.held == []
-    assert not rig.pipeline._dead_rate.is_over(0, is_dead=True)
+    assert not rig.pipeline._letters._rate.is_over(0, is_dead=True)
 
 
 async def test_a_partition_with_too_many_dead_letters_is_held() -> None:
