@@ -15,7 +15,8 @@ class Counters(msgspec.Struct):
     `consumed` is counted apart, from the offset ranges that Kafka delivered; after a clean end it
     equals `outcomes`. `pairs` counts pairs: one for each candidate of a compared record. `delivered`
     counts what was taken up, stored or not. `already_stored` counts records whose outcome an earlier
-    run or owner stored, before it could commit.
+    run or owner stored, before it could commit. `lost` counts offsets that Kafka's retention removed before
+    they were read: no records of `consumed`.
     """
 
     delivered: int = 0
@@ -26,6 +27,7 @@ class Counters(msgspec.Struct):
     failed: Counter[str] = msgspec.field(default_factory=Counter)
     dead_lettered: int = 0
     already_stored: int = 0
+    lost: int = 0
 
     @property
     def outcomes(self) -> int:

@@ -26,6 +26,14 @@ from compare.outcomes import DeliveredRange
 from ingest.assignment import Prepared
 
 
+class _Loss(msgspec.Struct, frozen=True):
+    """What retention removed below `end`: how many `offsets` that nobody read, and which had been `read`."""
+
+    end: int
+    offsets: int
+    read: tuple[int, ...]
+
+
 class _Partition(msgspec.Struct):
     """One assignment of one partition. `waiting` is ascending; `stored` is a subset of it."""
 
@@ -39,6 +47,9 @@ class _Partition(msgspec.Struct):
     version: int
     covered: dict[int, int]
     """Stored ranges of former assignments, first offset to end, that no range of this one has replaced."""
+    known: tuple[int, ...] = ()
+    """Offsets from the start on whose outcome a former owner stored; empty once they are all behind."""
+    losses: deque[_Loss] = msgspec.field(default_factory=deque)
     passed: list[int] = []
     """Offsets below the watermark that belong to the range not yet begun."""
     pending: DeliveredRange | None = None
@@ -53,13 +64,20 @@ class _Partition(msgspec.Struct):
             self.stored.remove(offset)
             self.passed.append(offset)
 
-    def count(self) -> int:
-        """Take the passed records into a range from `start`; how many of them it has to count."""
+    def count(self) -> tuple[int, int]:
+        """Take what was passed into a range from `start`: records that it has to count, and lost offsets."""
+        lost = 0
+        while self.losses and self.losses[0].end <= self.watermark():
+            loss = self.losses.popleft()
+            lost += loss.offsets
+            # Delivered to a former owner, and stored; only their range or its commit did not come about.
+            self.passed += loss.read
         # A range with the same first offset is replaced, so what it counted is counted here.
         self.covered.pop(self.start, None)
         passed, self.passed = self.passed, []
         covered = self.covered.items()
-        return sum(not any(first <= offset < end for first, end in covered) for offset in passed)
+        records = sum(not any(first <= offset < end for first, end in covered) for offset in passed)
+        return records, lost
 
 
 class Ledger:
@@ -94,6 +112,7 @@ class Ledger:
                 stored=set(),
                 version=version,
                 covered={first: end for first, end in known.ranges.items() if end > start},
+                known=known.stored,
             )
             return self._epoch
 
@@ -119,6 +138,21 @@ class Ledger:
                 floor = offset + 1
             state.waiting.extend(offsets)
             state.position = max(position, floor)
+            if state.known and state.position > state.known[-1]:
+                state.known = ()
+
+    def lose(self, partition: int, epoch: int, first: int, end: int) -> None:
+        """Note that retention removed offsets [first, end) at the position before they were delivered.
+
+        What a former owner had read and stored is counted as records, the rest as lost.
+        """
+        with self._lock:
+            state = self._partitions.get(partition)
+            if state is None or state.epoch != epoch or end <= first:
+                return
+            read = tuple(offset for offset in state.known if first <= offset < end)
+            seen = sorted([*state.covered.items(), *((offset, offset + 1) for offset in read)])
+            state.losses.append(_Loss(end, _uncovered(first, end, seen), read))
 
     def is_current(self, partition: int, epoch: int) -> bool:
         """Whether this assignment still stands."""
@@ -161,6 +195,7 @@ class Ledger:
             ranges = []
             for partition, state in sorted(self._partitions.items()):
                 if state.pending is None and state.watermark() > state.start:
+                    records, lost = state.count()
                     state.pending = DeliveredRange(
                         group=self._group,
                         topic=state.topic,
@@ -168,9 +203,10 @@ class Ledger:
                         partition=partition,
                         first_offset=state.start,
                         end_offset=state.watermark(),
-                        records=state.count(),
+                        records=records,
                         version=state.version,
                         epoch=state.epoch,
+                        lost=lost,
                     )
                     state.is_pending_stored = False
                 if state.pending is not None and not state.is_pending_stored:
@@ -204,3 +240,12 @@ class Ledger:
                 state.start = offset
                 state.pending = None
                 state.is_pending_stored = False
+
+
+def _uncovered(first: int, end: int, ranges: Sequence[tuple[int, int]]) -> int:
+    """How many of [first, end) are in none of the ranges, which ascend and may overlap."""
+    count, at = 0, first
+    for start, stop in ranges:
+        count += max(0, min(start, end) - at)
+        at = max(at, stop)
+    return count + max(0, end - at)

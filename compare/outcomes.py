@@ -44,7 +44,8 @@ class DeliveredRange(msgspec.Struct, frozen=True):
 
     It starts at a committed offset, so that a range delivered again after a crash replaces
     its predecessor (same group, topic_id, partition, first_offset). `records` may be less than the
-    width: offsets have gaps, and what an older range still counts is not counted again. `version`
+    width: offsets have gaps, and what an older range still counts is not counted again. `lost` are offsets
+    in it that Kafka's retention removed before they were read. `version`
     is that of the assignment `epoch`: a later owner's range replaces a former one's, never the other
     way round. 0 stands for the time of writing.
     """
@@ -58,6 +59,7 @@ class DeliveredRange(msgspec.Struct, frozen=True):
     records: int
     version: int = 0
     epoch: int = 0
+    lost: int = 0
 
 
 class Batch(msgspec.Struct, frozen=True):

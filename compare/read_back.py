@@ -222,7 +222,7 @@ class ReadBack:
         window.keys, window.end = self._load(where, preparation)
         if self._recent_ids is not None:
             self._retried(preparation, partial(self._recent_ids.refresh, where.topic_id))
-        prepared = self._retried(preparation, lambda: self._ranges(where))
+        prepared = self._retried(preparation, lambda: self._ranges(where, tuple(sorted(window.keys))))
         self._windows = {
             key: held
             for key, held in self._windows.items()
@@ -268,11 +268,11 @@ class ReadBack:
         }
         return keys, (max(keys) + 1 if len(keys) == self._window_keys else None)
 
-    def _ranges(self, where: SourcePosition) -> Prepared:
+    def _ranges(self, where: SourcePosition, stored: tuple[int, ...]) -> Prepared:
         parameters = self._place(where)
         rows = self._store.query(_RANGES, parameters).rows
         ((version,),) = self._store.query(_VERSION, parameters).rows
-        return Prepared({int(first): int(end) for first, end, _ in rows}, int(version))
+        return Prepared({int(first): int(end) for first, end, _ in rows}, int(version), stored)
 
     def _is_foreign(self, where: SourcePosition) -> bool:
         """Ranges are stored before their end is committed, so an offset of this topic has one."""

@@ -269,6 +269,7 @@ def range_row(experiment: str, delivered: DeliveredRange, now: datetime) -> Row:
         "first_offset": delivered.first_offset,
         "end_offset": delivered.end_offset,
         "records": delivered.records,
+        "lost_retention": delivered.lost,
         "ingested_at": now,
         "version": delivered.version or microseconds(now),
     }

@@ -12,12 +12,14 @@ class Prepared(msgspec.Struct, frozen=True):
     """What the store knows of a partition that was just assigned.
 
     `ranges` are its stored delivered ranges that end above the start, first offset to end;
-    `range_version` is the highest version among all of them. `is_offset_foreign`: the committed offset
-    was made on an earlier topic of the same name.
+    `range_version` is the highest version among all of them. `stored` are offsets from the start on,
+    ascending, whose outcome is stored. `is_offset_foreign`: the committed offset was made on an earlier topic
+    of the same name.
     """
 
     ranges: Mapping[int, int] = {}
     range_version: int = 0
+    stored: tuple[int, ...] = ()
     is_offset_foreign: bool = False
 
 
@@ -59,6 +61,9 @@ class DeliveryLog(Protocol):
 
     def deliver(self, partition: int, epoch: int, offsets: Sequence[int], position: int) -> None:
         """These offsets are handed over, and the consumer stands at `position`."""
+
+    def lose(self, partition: int, epoch: int, first: int, end: int) -> None:
+        """Offsets [first, end), which come next, were removed by retention before they were handed over."""
 
     def to_commit(self) -> dict[int, int]:
         """Offsets that may be committed now, by partition."""

@@ -27,6 +27,7 @@ from ingest.kafka_errors import AwayLog, judge
 from ingest.kafka_prepare import NIL_TOPIC_ID as NIL_TOPIC_ID
 from ingest.kafka_prepare import Beginnings
 from ingest.records import RawRecord, SourcePosition
+from ingest.retention import removed_until
 from ingest.settings import DeliverySettings, KafkaSettings
 
 _POLL_MS = 100
@@ -263,6 +264,10 @@ class KafkaSource:
             if not records and position < expected:
                 continue
             self._assigned[tp.partition] = (epoch, topic_id, position)
+            first = records[0].offset if records else position
+            if first > expected:
+                end = removed_until(self._consumer, tp, expected, first)
+                self._log.lose(tp.partition, epoch, expected, end)
             # Noted before it is handed over: a record may not have an outcome before it is known.
             self._log.deliver(tp.partition, epoch, [record.offset for record in records], position)
             self._hand_over.put([Delivered(raw_record(record, topic_id), epoch) for record in records])

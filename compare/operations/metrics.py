@@ -158,6 +158,7 @@ class _StateCollector(Collector):
             ("compared", "Records compared and stored.", counters.compared),
             ("dead_lettered", "Records that cannot be decoded or stored.", counters.dead_lettered),
             ("already_stored", "Records whose outcome was stored before.", counters.already_stored),
+            ("lost", "Offsets that retention removed before they were read.", counters.lost),
         ):
             yield CounterMetricFamily(f"gnomon_records_{name}", what, value=count)
         for name, what, by_reason in (

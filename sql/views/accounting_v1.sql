@@ -2,13 +2,14 @@
 -- Deduplication: every table is read FINAL. `consumed` comes from the offset ranges that Kafka delivered,
 -- the other counts from what was stored, so `unaccounted` = 0 proves that nothing was lost or counted twice.
 -- A position that failed once and was compared when delivered again counts as compared only.
+-- `lost_retention` counts offsets that Kafka removed before they were read: no record of theirs was consumed.
 -- A position counts once however many candidates it was compared with.
 -- Time zone: UTC.
 CREATE OR REPLACE VIEW accounting_v1 AS
 WITH
     delivered AS
     (
-        SELECT experiment, consumer_group, topic, topic_id, sum(records) AS consumed
+        SELECT experiment, consumer_group, topic, topic_id, sum(records) AS consumed, sum(lost_retention) AS lost
         FROM delivered_ranges FINAL
         GROUP BY experiment, consumer_group, topic, topic_id
     ),
@@ -48,7 +49,8 @@ SELECT
     other_positions.skipped AS skipped,
     other_positions.failed AS failed,
     other_positions.dead_lettered AS dead_lettered,
-    toInt64(consumed) - toInt64(compared + skipped + failed + dead_lettered) AS unaccounted
+    toInt64(consumed) - toInt64(compared + skipped + failed + dead_lettered) AS unaccounted,
+    delivered.lost AS lost_retention
 FROM delivered
 LEFT JOIN compared_positions
     ON delivered.experiment = compared_positions.experiment AND delivered.topic_id = compared_positions.topic_id

@@ -12,6 +12,7 @@ SELECT
     first_offset,
     end_offset,
     records,
+    lost_retention,
     ingested_at
 FROM delivered_ranges FINAL
 SETTINGS defer_partition_pruning_after_final = 0

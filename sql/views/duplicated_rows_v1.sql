@@ -1,7 +1,7 @@
 -- Grain: one experiment and table that holds how a record ended.
 -- Deduplication: none: `duplicates` is what FINAL hides from every other view. Only an owner that was frozen
 -- past its session timeout, and wrote again when it woke, leaves any; a merge may have taken them out already.
--- Time zone: none.
+-- Time zone: UTC.
 CREATE OR REPLACE VIEW duplicated_rows_v1 AS
 SELECT
     experiment,

@@ -212,3 +212,47 @@ def test_a_later_owners_range_has_a_higher_version_whatever_its_clock_says() -> 
     ledger.store([(0, epoch, 0)])
     (written,) = ledger.take_ranges()
     assert (written.version, written.epoch) == (tomorrow + 1, epoch)
+
+
+def test_what_retention_removed_unread_is_lost_and_what_was_stored_of_it_is_consumed() -> None:
+    """Committed: 100. Stored: 100 to 102 and their range, 103 and 105 without one. Removed: below 110."""
+    ledger = Ledger("g")
+    epoch = ledger.assign("t", "id", 0, 100, Prepared({100: 103}, 0, (100, 101, 102, 103, 105)))
+    ledger.lose(0, epoch, 100, 110)
+    ledger.deliver(0, epoch, [112, 113], 114)
+    ledger.store([(0, epoch, 113)])
+    # 110 and 111 are a gap of compaction: nobody lost them. 104 and 106 to 109 nobody read.
+    (written,) = ledger.take_ranges()
+    assert (written.first_offset, written.end_offset, written.records, written.lost) == (100, 112, 5, 5)
+    ledger.ranges_stored([written])
+    ledger.committed(ledger.to_commit())
+    ledger.store([(0, epoch, 112)])
+    (after,) = ledger.take_ranges()
+    assert (after.first_offset, after.end_offset, after.records, after.lost) == (112, 114, 2, 0)
+
+
+def test_a_loss_is_told_with_the_range_that_reaches_beyond_it() -> None:
+    """A restart before the commit of that range finds the gap again: it must not be in two ranges."""
+    ledger = Ledger("g")
+    epoch = ledger.assign("t", "id", 0, 0)
+    ledger.deliver(0, epoch, [0, 1], 2)
+    ledger.lose(0, epoch, 2, 50)
+    ledger.deliver(0, epoch, [50], 51)
+    ledger.store([(0, epoch, 0)])
+    (before,) = ledger.take_ranges()
+    assert (before.first_offset, before.end_offset, before.records, before.lost) == (0, 1, 1, 0)
+    ledger.ranges_stored([before])
+    ledger.committed(ledger.to_commit())
+    ledger.store([(0, epoch, 1), (0, epoch, 50)])
+    (after,) = ledger.take_ranges()
+    assert (after.first_offset, after.end_offset, after.records, after.lost) == (1, 51, 2, 48)
+
+
+def test_a_group_set_back_to_what_is_gone_has_lost_only_what_nobody_read() -> None:
+    ledger = Ledger("g")
+    epoch = ledger.assign("t", "id", 0, 50, Prepared({0: 100, 90: 120, 150: 160}, 0))
+    ledger.lose(0, epoch, 50, 155)
+    ledger.deliver(0, epoch, [155], 156)
+    ledger.store([(0, epoch, 155)])
+    (written,) = ledger.take_ranges()
+    assert (written.records, written.lost) == (0, 150 - 120)

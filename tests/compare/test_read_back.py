@@ -173,7 +173,7 @@ async def test_a_store_that_is_away_is_waited_for(migrated_store: Store) -> None
         until(lambda: flaky.asked >= 3)
         assert not asked.done()
         flaky.error = None
-        assert asked.future.result(30) == Prepared({}, 0)
+        assert asked.future.result(30) == Prepared({}, 0, (0, 1))
         assert await read_back.find(position(1, topic_id="rb-6")) == key(1)
 
 
