@@ -59,9 +59,9 @@ class Intake:
             return dead(record, now, error)
         sampled = skip_reason(mirrored, self._models) or self._sampler.sample(mirrored)
         if isinstance(sampled, Skipped):
-            return ended(record, now, sampled, mirrored.request_id)
+            return ended(record, now, sampled, mirrored)
         skipped = self._shedder.shed(mirrored, now) or self._duplicate(mirrored)
-        return sampled if skipped is None else ended(record, now, skipped, mirrored.request_id)
+        return sampled if skipped is None else ended(record, now, skipped, mirrored)
 
     def remember(self, request_id: str, position: SourcePosition) -> None:
         """Know an id that was seen before this process began: at another position it is a duplicate."""
@@ -85,30 +85,36 @@ class Intake:
         return None
 
 
-def ended(record: RawRecord, now: datetime, why: Skipped | Failed, request_id: str = "") -> OtherOutcome:
-    """The outcome of a record that was skipped or failed."""
-    mirrored_at, _ = clamp_time(record.timestamp_ms, now)
+def ended(
+    record: RawRecord, now: datetime, why: Skipped | Failed, mirrored: MirroredRequest | None = None
+) -> OtherOutcome:
+    """The outcome of a record that was skipped or failed; `mirrored` if it could be decoded."""
     return OtherOutcome(
         position=record.position,
         kind="skipped" if isinstance(why, Skipped) else "failed",
         reason=why.reason.value,
         detail=why.detail,
-        request_id=request_id,
-        mirrored_at=mirrored_at,
+        request_id="" if mirrored is None else mirrored.request_id,
+        mirrored_at=_mirrored_at(record, now, mirrored),
         ingested_at=now,
     )
 
 
-def dead(record: RawRecord, now: datetime, error: DeadLetterError, request_id: str = "") -> OtherOutcome:
+def dead(
+    record: RawRecord, now: datetime, error: DeadLetterError, mirrored: MirroredRequest | None = None
+) -> OtherOutcome:
     """The outcome of a record that can never be processed; its original bytes go along."""
-    mirrored_at, _ = clamp_time(record.timestamp_ms, now)
     return OtherOutcome(
         position=record.position,
         kind="dead_letter",
         reason=error.reason,
         detail=str(error),
-        request_id=request_id,
-        mirrored_at=mirrored_at,
+        request_id="" if mirrored is None else mirrored.request_id,
+        mirrored_at=_mirrored_at(record, now, mirrored),
         ingested_at=now,
         raw=record,
     )
+
+
+def _mirrored_at(record: RawRecord, now: datetime, mirrored: MirroredRequest | None) -> datetime:
+    return clamp_time(record.timestamp_ms, now)[0] if mirrored is None else mirrored.mirrored_at

@@ -13,6 +13,7 @@ from compare.row_values import float32, float64, maybe_text, microseconds, text,
 from compare.severity import severity
 from compare.side_rows import (
     Row,
+    answer_rows,
     findings_row,
     forced_columns,
     key_columns,
@@ -120,6 +121,13 @@ def rows_of(
         done = redactor.of_pair(compared, rows) if redactor else _as_they_are(rows)
         for (table, _, once), row in zip(made, done, strict=True):
             put(table, row, once=once)
+        # Packed, an answer cannot be redacted: it is kept where nothing had to be.
+        hidden = {
+            row["role"] for (table, _, _), row in zip(made, done, strict=True) if _is_hidden(table, row)
+        }
+        for role, row in answer_rows(compared):
+            if role not in hidden:
+                put("reference_answers", row, once=(row["asked_hash"], compared.pair.mirrored.position))
     for outcome in batch.others:
         rows = [("outcomes", outcome_row(batch.experiment, outcome))]
         if outcome.kind == "dead_letter":
@@ -150,6 +158,10 @@ def _pair_rows(compared: ComparedPair) -> Iterator[tuple[str, Row, tuple[Any, ..
     )
     yield from ((table, row, ()) for table, row in side_rows if row is not None)
     yield "pairs", pair_row(compared), ()
+
+
+def _is_hidden(table: str, row: Row) -> bool:
+    return table in ("observations", "tokens") and bool(row["is_redacted"])
 
 
 def _as_they_are(rows: Sequence[tuple[str, Row]]) -> list[Row]:

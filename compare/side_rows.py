@@ -20,7 +20,9 @@ from compare.row_values import (
     uint32,
 )
 from ingest.observation import Observation
+from ingest.packed_answer import pack
 from ingest.records import MirroredRequest, SourcePosition
+from ingest.reference_answers import KnownAnswer
 
 DISPLAY_ALTERNATIVES = 5
 """How many alternatives of a token are stored, for display; numbers are computed from the full list."""
@@ -108,6 +110,7 @@ def observation_row(
 ) -> Row:
     """One row of `observations`."""
     failure, timings = seen.failure, seen.timings
+    reused = {answer.role for answer in compared.pair.reference_answers if answer.is_reused}
     return {
         **_observation_key(compared, role, endpoint_name),
         "request_id": text(compared.pair.mirrored.request_id),
@@ -128,7 +131,23 @@ def observation_row(
         "reported_model": maybe_text(seen.reported_model),
         "notes": texts(seen.notes),
         "has_done": seen.has_done,
+        "is_reused": role in reused,
     }
+
+
+def answer_rows(compared: ComparedPair) -> Iterator[tuple[str, Row]]:
+    """The role and the row of `reference_answers` of each answer that is to be kept.
+
+    One that was known is there already.
+    """
+    pair, key = compared.pair, key_columns(compared)
+    del key["candidate"], key["attempt_id"]
+    seen = {"reference": pair.reference, "reference_again": pair.reference_again}
+    for answer in pair.reference_answers:
+        observation = seen[answer.role]
+        if observation is not None and not answer.is_reused:
+            packed = pack(KnownAnswer(observation, pair.vocabulary_size))
+            yield answer.role, {**key, "asked_hash": answer.asked_hash, "answer": packed}
 
 
 def token_row(compared: ComparedPair, role: str, endpoint_name: str, seen: Observation) -> Row | None:

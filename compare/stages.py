@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from compare.outcomes import Batch
+from compare.outcomes import Batch, DeliveredRange
 from compare.writer import WriteResult
 from ingest.hand_over import Delivered
 from ingest.outcome import Skipped
@@ -41,6 +41,28 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Leave, within some seconds."""
+
+
+class Settles(Protocol):
+    """What is stored and may be committed; `compare.ledger.Ledger`. Never blocks."""
+
+    def is_current(self, partition: int, epoch: int) -> bool:
+        """Whether this assignment still stands."""
+        ...
+
+    def store(self, done: Iterable[tuple[int, int, int]]) -> None:
+        """Note that the outcomes of these (partition, epoch, offset) are in the store."""
+
+    def take_ranges(self) -> tuple[DeliveredRange, ...]:
+        """The delivered ranges to write now."""
+        ...
+
+    def ranges_stored(self, ranges: Iterable[DeliveredRange]) -> None:
+        """Note that these are in the store."""
+
+    def to_commit(self) -> dict[int, int]:
+        """Offset to commit by partition."""
+        ...
 
 
 class Replays(Protocol):

@@ -9,6 +9,7 @@ import msgspec
 
 from ingest.observation import Observation
 from ingest.records import MirroredRequest
+from ingest.reference_answers import ReferenceAnswer
 from ingest.tokens import Tokens
 
 
@@ -68,3 +69,5 @@ class ResponsePair(msgspec.Struct, frozen=True, kw_only=True):
     """The same endpoint's distribution on the reference's tokens: the floor of the forced scores."""
     vocabulary_size: int | None = None
     prompt_differs: bool = False
+    reference_answers: tuple[ReferenceAnswer, ...] = ()
+    """What names the reference's answers: those that are kept for later, and those that were known."""

@@ -19,6 +19,13 @@ from ingest.observation import Observation
 from ingest.outcome import Skipped, SkipReason
 from ingest.pair import Forced, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest
+from ingest.reference_answers import (
+    AnswerRole,
+    KnownAnswer,
+    KnowsAnswers,
+    ReferenceAnswer,
+    asked_hash,
+)
 from ingest.replay_body import ReplayBody, replay_body
 from ingest.replay_plan import asked_model, plan_for
 from ingest.settings import EndpointSettings, ExperimentSettings, endpoint_names
@@ -33,16 +40,29 @@ _Call = tuple[str, int]
 class Replayer:
     """Asks the reference and the candidates of one experiment. `start` it first, `close` it last."""
 
-    def __init__(self, experiment: ExperimentSettings, endpoints: Mapping[str, EndpointSettings]) -> None:
-        """Raises SettingsError if the experiment names an endpoint that is not configured."""
+    def __init__(
+        self,
+        experiment: ExperimentSettings,
+        endpoints: Mapping[str, EndpointSettings],
+        *,
+        keeps_answers: bool = False,
+        known: KnowsAnswers | None = None,
+    ) -> None:
+        """`keeps_answers`: pairs say what names the reference's answers, so that they can be kept.
+
+        Answers that are `known` are not asked for. Raises SettingsError if the experiment names an
+        endpoint that is not configured.
+        """
         self._experiment = experiment
+        self._keeps_answers = keeps_answers
+        self._known = known
         names = endpoint_names(experiment)
         for name in names:
             if name not in endpoints:
-                known = ", ".join(sorted(endpoints)) or "none"
+                configured = ", ".join(sorted(endpoints)) or "none"
                 raise SettingsError(
                     f'experiment "{experiment.name}" names the endpoint "{name}", which is not '
-                    f"configured (configured: {known})"
+                    f"configured (configured: {configured})"
                 )
         self.endpoints = {name: Endpoint(name, endpoints[name]) for name in names}
         """By name, the reference first."""
@@ -106,25 +126,29 @@ class Replayer:
         )
         # Neither side shall profit from always going first.
         random.Random(f"{experiment.seed} {mirrored.request_id}").shuffle(calls)
+        answers = self._reference_answers(mirrored, shared, again, calls)
+        known = await self._known_answers(mirrored, answers, plans)
+        calls = [call for call in calls if call not in known]
         asked = dict.fromkeys(name for name, _ in calls)
         for name in asked:
             await self.endpoints[name].ready()
         for name in asked:
             self.endpoints[name].budget.check()
-        needs_ids = await self._needs_ids(plans)
+        needs_ids = experiment.reference in asked and await self._needs_ids(plans)
         bodies = {
             call: self._body(
                 mirrored, shared, call, wants_token_ids=needs_ids and call[0] == experiment.reference
             )
-            for call in calls
+            for call in (*calls, *known)
         }
-        seen: dict[_Call, Observation] = {}
+        seen = {call: answer.observation for call, answer in known.items()}
         # A side whose breaker is open is asked alone: no other shall compute for a record that may fail.
         doubtful = [call for call in calls if self.endpoints[call[0]].admission.breaker.is_open]
         for group in (doubtful, [call for call in calls if call not in doubtful]):
-            answers = await _all(self._ask(call, bodies[call], mirrored.endpoint) for call in group)
-            seen.update(zip(group, answers, strict=True))
-        size = await self._vocabulary_size()
+            told = await _all(self._ask(call, bodies[call], mirrored.endpoint) for call in group)
+            seen.update(zip(group, told, strict=True))
+        first_known = known.get((experiment.reference, 0))
+        size = first_known.vocabulary_size if first_known is not None else await self._vocabulary_size()
         forced_again = None
         if again in seen and shared.wants_forced:
             first = seen[experiment.reference, 0]
@@ -138,9 +162,54 @@ class Replayer:
                 reference_again=seen.get(again),
                 reference_again_name=experiment.reference_b,
                 forced_again=forced_again,
+                reference_answers=tuple(
+                    msgspec.structs.replace(answer, is_reused=call in known)
+                    for call, answer in answers.items()
+                    if self._keeps_answers or call in known
+                ),
             )
             for pair in pairs
         )
+
+    def _reference_answers(
+        self, mirrored: MirroredRequest, plan: ReplayPlan, again: _Call, calls: list[_Call]
+    ) -> dict[_Call, ReferenceAnswer]:
+        """What names the reference's answers among these calls."""
+        if not self._keeps_answers and self._known is None:
+            return {}
+        named: dict[_Call, ReferenceAnswer] = {}
+        roles: tuple[tuple[_Call, AnswerRole], ...] = (
+            ((self._experiment.reference, 0), "reference"),
+            (again, "reference_again"),
+        )
+        for call, role in roles:
+            # One that is a candidate too answers as the candidate, which is always asked.
+            if call in calls and call[0] not in self._experiment.candidates:
+                url = self.endpoints[call[0]].settings.url
+                body = self._body(mirrored, plan, call, wants_token_ids=False).body
+                named[call] = ReferenceAnswer(role, asked_hash(url, mirrored.endpoint, role, body), False)
+        return named
+
+    async def _known_answers(
+        self,
+        mirrored: MirroredRequest,
+        answers: Mapping[_Call, ReferenceAnswer],
+        plans: Mapping[str, ReplayPlan],
+    ) -> dict[_Call, KnownAnswer]:
+        """Those of the reference's answers that need not be asked for."""
+        known: dict[_Call, KnownAnswer] = {}
+        if self._known is None:
+            return known
+        for call, answer in answers.items():
+            found = self._known.find(mirrored.position, answer.role, answer.asked_hash)
+            if found is not None:
+                known[call] = found
+        first = known.get((self._experiment.reference, 0))
+        has_all_ids = first is None or all(token.id is not None for token in first.observation.tokens)
+        # It may have been asked when nobody needed the ids.
+        if not has_all_ids and await self._needs_ids(plans):
+            del known[self._experiment.reference, 0]
+        return known
 
     async def _ask(self, call: _Call, body: ReplayBody, path: str) -> Observation:
         name, turn = call

@@ -17,6 +17,7 @@ from compare.cli.floor import floor
 from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
 from compare.cli.purge import purge
+from compare.cli.replay import replay
 from compare.cli.rollup import rollup
 from compare.cli.run import config, run
 from compare.cli.store import migrate, sql
@@ -49,6 +50,7 @@ for command in (
     rollup,
     purge,
     dlq,
+    replay,
     pause,
     resume,
     status,

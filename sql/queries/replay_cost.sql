@@ -5,9 +5,9 @@
 -- Parameter: input_price Float64 = 0; price of a million prompt tokens
 -- Parameter: output_price Float64 = 0; price of a million answer tokens
 -- Note: A role that ends in `_again` is the second call of a noise pair. Tokens are the servers' own counts:
---   `uncounted` calls gave none, and add nothing to the sums. Calls of teacher-forced scoring and of retries
---   are not stored, so they are not in here. `busy_seconds` adds the calls up, also those that ran side by
---   side.
+--   `uncounted` calls gave none, and add nothing to the sums. Answers that `gnomon replay` reused cost nothing
+--   and are left out. Calls of teacher-forced scoring and of retries are not stored, so they are not in here.
+--   `busy_seconds` adds the calls up, also those that ran side by side.
 -- Example: gnomon sql @replay_cost --set days=30 --set input_price=0.15 --set output_price=0.60
 SELECT
     toDate(ingested_at) AS day,
@@ -23,7 +23,8 @@ SELECT
     (prompt_tokens_sum * {input_price:Float64} + completion_tokens_sum * {output_price:Float64}) / 1000000
         AS cost
 FROM observations_v1
-WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+WHERE NOT is_reused
+  AND ({experiment:String} = '' OR experiment = {experiment:String})
   AND ingested_at >= now() - toIntervalDay({days:UInt32})
 GROUP BY day, experiment, endpoint_name, role
 ORDER BY day, experiment, endpoint_name, role

@@ -31,6 +31,7 @@ SELECT
     reported_model,
     notes,
     has_done,
-    is_redacted
+    is_redacted,
+    is_reused
 FROM observations FINAL
 SETTINGS defer_partition_pruning_after_final = 0

@@ -27,7 +27,7 @@ from ingest.settings import StoreSettings, TtlDays
 BY_EXPERIMENT = {"experiments", "detector_state", "alerts", "alert_deliveries", "controls", "token_use"}
 BY_PARTITION = {
     "requests", "observations", "tokens", "positions", "findings", "noise_pairs", "forced_pairs", "outcomes",
-    "dead_letters", "delivered_ranges", "pairs",
+    "dead_letters", "delivered_ranges", "pairs", "reference_answers",
 }  # fmt: skip
 
 Format = Callable[[str], str]

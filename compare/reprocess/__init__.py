@@ -1,0 +1,1 @@
+"""Reprocessing: stored requests run again, against another candidate, as another experiment."""

@@ -1,0 +1,160 @@
+"""An answer with all its lists, packed to be kept: about a tenth of what the server sent, and exact.
+
+Each list's logprobs are one column, as Float32 where that loses nothing (engines compute in it). Its tokens
+are places in a table of the answer's distinct ones, for the same few come again and again. No process of
+ours is in it: keys of bytes are made anew.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import msgspec
+import numpy as np
+
+from ingest.alternative import Alternative
+from ingest.observation import Observation
+from ingest.reference_answers import KnownAnswer
+from ingest.tokens import Token, Tokens
+
+FORMAT = 1
+"""A later format gets another number; what an older one cannot read is asked for again."""
+
+_SAME = True
+"""Stands for bytes that are the text's own."""
+_Bytes = bytes | bool | None
+_Name = tuple[str, _Bytes, int | None]
+_Told = bytes | tuple[bytes] | None
+
+
+class _Packed(msgspec.Struct, array_like=True, frozen=True):
+    format: int
+    vocabulary_size: int | None
+    observation: Observation
+    """Without its tokens."""
+    text: list[str]
+    raw: list[_Bytes]
+    id: list[int | None]
+    has_logprob: list[bool]
+    logprob: bytes
+    ranked: list[int]
+    sizes: list[int]
+    names: list[_Name]
+    places: bytes
+    """Which of `names` each entry of the lists is; 4 bytes each."""
+    top_logprob: bytes
+
+
+class _Format(msgspec.Struct, array_like=True):
+    format: int
+
+
+_ENCODE = msgspec.msgpack.Encoder(enc_hook=lambda value: list(value))
+_DECODE = msgspec.msgpack.Decoder(_Packed, dec_hook=lambda kind, value: kind(value))
+_FORMAT = msgspec.msgpack.Decoder(_Format)
+
+
+def pack(answer: KnownAnswer) -> bytes:
+    """Pack it. Raises UnicodeEncodeError where a text has lone surrogates, which the reader never leaves."""
+    tokens = answer.observation.tokens
+    entries = list(chain.from_iterable(token.top for token in tokens))
+    distinct: dict[tuple[str, _Told, int | None], Alternative] = {}
+    keys = [(entry.text, _told(entry), entry.id) for entry in entries]
+    for key, entry in zip(keys, entries, strict=True):
+        distinct.setdefault(key, entry)
+    numbers = {key: number for number, key in enumerate(distinct)}
+    known = [token.logprob for token in tokens]
+    return _ENCODE.encode(
+        _Packed(
+            format=FORMAT,
+            vocabulary_size=answer.vocabulary_size,
+            observation=msgspec.structs.replace(answer.observation, tokens=Tokens()),
+            text=[token.text for token in tokens],
+            raw=[_short(token.raw, token.text) for token in tokens],
+            id=[token.id for token in tokens],
+            has_logprob=[logprob is not None for logprob in known],
+            logprob=_column([0.0 if logprob is None else logprob for logprob in known]),
+            ranked=[token.ranked for token in tokens],
+            sizes=[len(token.top) for token in tokens],
+            names=[(entry.text, _short(entry.raw, entry.text), entry.id) for entry in distinct.values()],
+            places=np.array([numbers[key] for key in keys], dtype="<u4").tobytes(),
+            top_logprob=_column([entry.logprob for entry in entries]),
+        )
+    )
+
+
+def unpack(data: bytes) -> KnownAnswer | None:
+    """Undo `pack`. None for what another version packed in another format, and for what is damaged."""
+    try:
+        if _FORMAT.decode(data).format != FORMAT:
+            return None
+        packed = _DECODE.decode(data)
+    except msgspec.MsgspecError:
+        return None
+    places = np.frombuffer(packed.places, dtype="<u4").tolist()
+    values = _values(packed.top_logprob, len(places))
+    chosen = _values(packed.logprob, len(packed.text))
+    if sum(packed.sizes) != len(places) or values is None or chosen is None:
+        return None
+    given = [(text, _long(raw, text), number) for text, raw, number in packed.names]
+    listed = (
+        Alternative(given[place][0], logprob, given[place][1], given[place][2])
+        for place, logprob in zip(places, values, strict=True)
+    )
+    tokens = Tokens(
+        Token(
+            text,
+            logprob if has_logprob else None,
+            _long(raw, text),
+            number,
+            tuple(islice(listed, size)),
+            ranked,
+        )
+        for text, raw, number, has_logprob, logprob, ranked, size in zip(
+            packed.text,
+            packed.raw,
+            packed.id,
+            packed.has_logprob,
+            chosen,
+            packed.ranked,
+            packed.sizes,
+            strict=True,
+        )
+    )
+    observation = msgspec.structs.replace(packed.observation, tokens=tokens)
+    return KnownAnswer(observation, packed.vocabulary_size)
+
+
+def _told(entry: Alternative) -> _Told:
+    """The entry's bytes as something to tell them apart by, which costs less than reading them."""
+    given = entry.given_bytes
+    return (bytes(given),) if isinstance(given, msgspec.Raw) else given
+
+
+def _short(raw: bytes | None, text: str) -> _Bytes:
+    return _SAME if raw is not None and raw == text.encode() else raw
+
+
+def _long(short: _Bytes, text: str) -> bytes | None:
+    if isinstance(short, bool):
+        return text.encode()
+    return short
+
+
+def _column(values: list[float]) -> bytes:
+    """The numbers as Float32 behind an `f`, or as Float64 behind a `d` where that would round one."""
+    exact = np.array(values, dtype="<f8")
+    with np.errstate(over="ignore"):
+        single = exact.astype("<f4")
+    if np.array_equal(single.astype("<f8"), exact, equal_nan=True):
+        return b"f" + single.tobytes()
+    return b"d" + exact.tobytes()
+
+
+def _values(column: bytes, count: int) -> list[float] | None:
+    """Undo `_column`; None unless there are `count`."""
+    kind = {b"f": "<f4", b"d": "<f8"}.get(column[:1])
+    if kind is None or (len(column) - 1) != count * int(kind[-1]):
+        return None
+    values: list[float] = np.frombuffer(column, dtype=kind, offset=1).astype(np.float64).tolist()
+    return values
