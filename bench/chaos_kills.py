@@ -112,7 +112,7 @@ class Course:
             self._start(victim)
         self.world.produce(max(0, records - len(self.world.produced)))
         self.say("no more kills: waiting for the rest to be stored")
-        return self.world.wait_until_stored()
+        return self.world.wait_until_stored(self.say)
 
     def _points(self) -> tuple[list[str], list[str]]:
         plan = self.plan
@@ -135,7 +135,7 @@ class Course:
             self.say("zombie: the service to freeze stored nothing")
             return False
         self.say(f"zombie: {frozen.run} is frozen between side tables and pairs, until all else is stored")
-        is_taken_over = self.world.wait_until_stored()
+        is_taken_over = self.world.wait_until_stored(self.say)
         frozen.thaw()
         frozen.proxy.release()
         time.sleep(8.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +27,7 @@ TOPIC = "chaos.mirror"
 GROUP = "chaos"
 PARTITIONS = 3
 ANSWER_MS = 10.0
+_SAYS_EACH_S = 15.0
 UNDECODABLE_EACH, SKIPPED_EACH = 50, 33
 """One record in 50 is no JSON, one in 33 asks for embeddings, which are not replayed."""
 
@@ -118,8 +121,9 @@ class World:
                 return
         self._merges_are_off = True
 
-    def wait_until_stored(self, stalls_s: float = 120.0) -> bool:
+    def wait_until_stored(self, say: Callable[[str], None], stalls_s: float = 120.0) -> bool:
         """Wait until every record that was produced has an outcome; False if nothing comes for `stalls_s`."""
+        says_at = time.monotonic() + _SAYS_EACH_S
         left, since = len(self.produced) + 1, time.monotonic()
         while time.monotonic() - since < stalls_s:
             missing = len(self.produced.keys() - self.stored())
@@ -127,7 +131,12 @@ class World:
                 return True
             if missing < left:
                 left, since = missing, time.monotonic()
+            if time.monotonic() > says_at:
+                says_at = time.monotonic() + _SAYS_EACH_S
+                say(f"{missing} records are not stored yet")
             time.sleep(0.5)
+        missed = Counter(partition for partition, _ in self.produced.keys() - self.stored())
+        say(f"nothing more comes; records that are not stored, by partition: {dict(missed)}")
         return False
 
 

@@ -31,4 +31,5 @@ def test_nothing_is_lost_and_nothing_is_stored_twice_under_kills_and_beside_a_zo
         "unaccounted records",
         "rollups that differ from the raw views",
         "replay calls wasted",
+        "duplicated keys in side tables, once swept",
     }
