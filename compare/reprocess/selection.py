@@ -113,8 +113,10 @@ def select(store: Store, wanted: Wanted, source: str) -> Selected:
         rows = store.query(sql, parameters).rows
     except StoreQueryError as error:
         if wanted.where is not None and error.code in _NOT_PARSED:
+            # Behind it ClickHouse says the whole query, which nobody has written.
+            why = str(error).partition(". In scope ")[0]
             raise FatalError(
-                f"--where {wanted.where!r} is no condition on pairs_v1 and requests_v1: {error}"
+                f"--where {wanted.where!r} is no condition on pairs_v1 and requests_v1: {why}"
             ) from error
         raise
     found: dict[Place, array[int]] = {}
