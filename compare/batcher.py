@@ -1,4 +1,4 @@
-"""Collects finished records into batches, cut by number of pairs or by time. Pure: time is given."""
+"""Collects finished records into batches, cut by number, bytes or time. Pure: time is given."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ class Completed(msgspec.Struct, frozen=True):
     is_stored: bool = False
     """Its outcome was stored before it was delivered this time."""
     trail: Trail | None = None
+    size: int = 0
+    """Bytes of the record."""
 
 
 class Batcher:
-    """Holds finished records until there are `max_records` of them or `max_seconds` have passed."""
+    """Holds finished records until there are `max_records` or `max_bytes` of them or `max_seconds` passed."""
 
-    def __init__(self, experiment: str, max_records: int, max_seconds: float) -> None:
+    def __init__(self, experiment: str, max_records: int, max_bytes: int, max_seconds: float) -> None:
         self._experiment = experiment
         self._max_records = max_records
+        self._max_bytes = max_bytes
+        self.size = 0
+        """Bytes of the records held."""
         self._max_seconds = max_seconds
         self._held: list[Completed] = []
         self._since: float | None = None
@@ -41,12 +46,13 @@ class Batcher:
         if self._since is None:
             self._since = now
         self._held.append(completed)
+        self.size += completed.size
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until the batch must be cut, 0 if it is due; None if nothing is held."""
         if self._since is None:
             return None
-        if len(self._held) >= self._max_records:
+        if len(self._held) >= self._max_records or self.size >= self._max_bytes:
             return 0.0
         return max(0.0, self._since + self._max_seconds - now)
 
@@ -55,7 +61,7 @@ class Batcher:
 
         What `keep` refuses is dropped: its assignment ended, and it is delivered to the next owner.
         """
-        held, self._held, self._since = tuple(filter(keep, self._held)), [], None
+        held, self._held, self._since, self.size = tuple(filter(keep, self._held)), [], None, 0
         batch = Batch(
             experiment=self._experiment,
             pairs=tuple(pair for completed in held for pair in completed.pairs),

@@ -33,12 +33,13 @@ from compare.fence import LostPartitionError
 from compare.intake import Intake, dead, ended
 from compare.operations.observers import Observer
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
+from compare.room import Room
 from compare.stages import Replays, SendsDeadLetters, Settles, Source, Writes
 from compare.trail import Trail
 from compare.under_way import UnderWay
 from compare.writer import WriteResult
 from ingest.errors import BudgetError, DeadLetterError, EndpointAwayError, RetryError
-from ingest.hand_over import Delivered, EndOfRecords
+from ingest.hand_over import Delivered, EndOfRecords, record_bytes
 from ingest.outcome import Failed, FailReason
 from ingest.pair import ResponsePair
 from ingest.records import MirroredRequest, RawRecord
@@ -46,6 +47,8 @@ from ingest.settings import DeliverySettings
 
 _COMPARE_BACKLOG = 32
 _LEAST_FLUSH_S = 5.0
+_BATCH_SHARE = 0.25
+"""Of the bytes that may be under way, so that others go on while a batch is stored."""
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +104,9 @@ class Pipeline:
         self._replay_slots = asyncio.Semaphore(delivery.max_in_flight_requests)
         self._under_way: UnderWay[Completed] = UnderWay(ledger.is_current)
         self._completed: asyncio.Queue[Completed | None] = asyncio.Queue(maxsize=delivery.batch_pairs)
-        self._batcher = Batcher(experiment, delivery.batch_pairs, delivery.batch_seconds)
+        self._room = Room(delivery.max_under_way_bytes)
+        batch_bytes = round(delivery.max_under_way_bytes * _BATCH_SHARE)
+        self._batcher = Batcher(experiment, delivery.batch_pairs, batch_bytes, delivery.batch_seconds)
         self._last_commit = 0.0
         self._committing: asyncio.Task[bool] | None = None
         self._letters = DeadLetterKeeper(
@@ -180,9 +185,11 @@ class Pipeline:
 
     async def _settle(self, *, is_commit_due: bool) -> None:
         """The rest of the way: outcomes into the store, into the ledger, and their offsets committed."""
+        size = self._batcher.size
         batch, settled = self._batcher.cut(self._is_current)
         began_ns = time.time_ns()
         written = await self._write(batch, {done.partition: done.epoch for done in settled})
+        self._room.give_back(size)
         if written is not None:
             refused = written.refused
             self._ledger.store((done.partition, done.epoch, done.offset) for done in settled)
@@ -210,21 +217,25 @@ class Pipeline:
     async def _work(self) -> None:
         while True:
             try:
-                delivered = await self._source.get()
+                delivered = await self._room.next_of(self._source)
             except EndOfRecords:
                 return
-            if not self._ledger.is_current(delivered.record.position.partition, delivered.epoch):
-                continue
-            self.counters.delivered += 1
-            partition, carrying = delivered.record.position.partition, self._carry(delivered)
-            try:
-                completed = await self._under_way.carry(carrying, partition, delivered.epoch)
-            except _GivenUpError:
-                continue
+            completed = await self._carried(delivered)
             if completed is None:
+                self._room.give_back(record_bytes(delivered.record))
                 continue
             self._letters.watch(completed)
             await self._completed.put(completed)
+
+    async def _carried(self, delivered: Delivered) -> Completed | None:
+        partition = delivered.record.position.partition
+        if not self._ledger.is_current(partition, delivered.epoch):
+            return None
+        self.counters.delivered += 1
+        try:
+            return await self._under_way.carry(self._carry(delivered), partition, delivered.epoch)
+        except _GivenUpError:
+            return None
 
     async def _look_back(self, record: RawRecord, now: datetime) -> Settled | None:
         if self._stored is None:
@@ -373,7 +384,10 @@ def _completed(
     is_stored: bool = False,
 ) -> Completed:
     position = delivered.record.position
-    return Completed(position.partition, position.offset, delivered.epoch, pairs, other, is_stored, trail)
+    size = record_bytes(delivered.record)
+    return Completed(
+        position.partition, position.offset, delivered.epoch, pairs, other, is_stored, trail, size
+    )
 
 
 async def _until_done(expected: asyncio.Task[None], tasks: Sequence[asyncio.Task[None]]) -> None:

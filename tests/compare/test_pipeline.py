@@ -309,6 +309,22 @@ async def test_no_more_than_max_in_flight_requests_are_replayed_at_once() -> Non
     assert rig.replayer.most_in_flight == 4
 
 
+async def test_no_more_bytes_are_taken_up_than_may_be_under_way() -> None:
+    size = len(envelope("r00"))
+    delivery = msgspec.structs.replace(DELIVERY, max_under_way_bytes=3 * size)
+    rig = Rig([envelope(f"r{n:02d}") for n in range(20)], delivery=delivery)
+    rig.writer.may_write.clear()
+    running = asyncio.create_task(rig.run(20))
+    await rig.until(lambda: len(rig.replayer.calls) == 3)
+    await asyncio.sleep(0.1)
+    # Three that wait for the store, and the next one in the hand of who waits for room.
+    assert (len(rig.replayer.calls), rig.source.taken) == (3, 4)
+    rig.writer.may_write.set()
+    counters = await running
+    assert counters.compared == counters.consumed == 20
+    assert rig.source.committed[-1] == 20
+
+
 async def test_comparison_runs_off_the_event_loop_and_its_dead_letter_is_kept() -> None:
     threads = set()
 
