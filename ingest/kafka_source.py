@@ -24,6 +24,7 @@ from ingest.errors import FatalError, GnomonError
 from ingest.hand_over import Delivered, HandOver
 from ingest.kafka_connect import connect_consumer
 from ingest.kafka_errors import AwayLog, judge
+from ingest.kafka_parked import let_parked_go_on
 from ingest.kafka_prepare import NIL_TOPIC_ID as NIL_TOPIC_ID
 from ingest.kafka_prepare import Beginnings
 from ingest.records import RawRecord, SourcePosition
@@ -190,6 +191,7 @@ class KafkaSource:
     def _turn(self) -> None:
         self._pause_and_resume()
         polled: dict[Any, Any] = {}
+        let_parked_go_on(self._consumer)
         try:
             polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=self._hand_over.room)
             self._prepare()
