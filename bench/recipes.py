@@ -51,6 +51,7 @@ class Memory:
         """Look no more."""
         self._stopping.set()
         self._thread.join()
+        self._store.close()
 
 
 def windows(recipe: Recipe) -> list[dict[str, str]]:

@@ -12,7 +12,27 @@
 -- Example: gnomon sql @diverged_with_deploy --set "deployed_at=2026-11-29 10:00:00"
 WITH
     coalesce({deployed_at:Nullable(DateTime64(3, 'UTC'))}, now64(3, 'UTC') - toIntervalDay(1)) AS deploy,
-    verdict IN ('diverged', 'candidate_worse', 'candidate_error', 'both_faulty') AS differs
+    verdict IN ('diverged', 'candidate_worse', 'candidate_error', 'both_faulty') AS differs,
+    sipHash64(experiment, candidate, request_hash) AS prompt,
+    differ_after AS
+    (
+        SELECT prompt
+        FROM pairs_v1
+        WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+          AND ingested_at >= deploy
+          AND mirrored_at >= deploy
+          AND differs
+    ),
+    came_before AS
+    (
+        SELECT prompt
+        FROM pairs_v1
+        WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+          AND ingested_at >= deploy - toIntervalDay({days:UInt32})
+          AND mirrored_at >= deploy - toIntervalDay({days:UInt32})
+          AND mirrored_at < deploy
+          AND prompt IN (SELECT prompt FROM differ_after)
+    )
 SELECT
     experiment,
     candidate,
@@ -29,6 +49,7 @@ WHERE ({experiment:String} = '' OR experiment = {experiment:String})
   AND ingested_at >= deploy - toIntervalDay({days:UInt32})
   AND mirrored_at >= deploy - toIntervalDay({days:UInt32})
   AND verdict NOT IN ('unscored', 'reference_error', 'both_error', 'reference_worse')
+  AND prompt IN (SELECT prompt FROM came_before)
 GROUP BY experiment, candidate, request_hash
 HAVING pairs_before > 0 AND differing_after > 0 AND countIf(differs AND mirrored_at < deploy) = 0
 ORDER BY first_difference_at, experiment, candidate, request_hash
