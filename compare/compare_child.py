@@ -16,13 +16,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from logging.handlers import QueueHandler
-from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
 from compare.compare_stage import Compare
 from compare.comparison import compare_pairs
+from compare.end_with_parent import end_with_parent
 from compare.metrics.embedding import TextEncoder
 from compare.redacted_logs import redacted_logs
 from compare.result import Comparison
@@ -81,7 +81,7 @@ def serve(
     connection: Connection, settings: Settings, make: Callable[[Settings], Compare], log_level: int
 ) -> None:
     """Serve the parent until it closes its end. Also ends, wherever it is, when the parent is no more."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     _volunteer_for_oom()
     channel = _Channel(connection)
     root = logging.getLogger()
@@ -161,10 +161,3 @@ def _volunteer_for_oom() -> None:
     # Only Linux has it, and a sandbox may forbid it; then chance decides which of the two is taken.
     with suppress(OSError):
         score.write_text(str(min(1000, int(score.read_text()) + OOM_SCORE)))
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)

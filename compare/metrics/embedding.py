@@ -15,12 +15,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.metrics.embedding_model import FORMS, PACKAGED, EmbeddingModel, Vectors, Window, load
+from compare.metrics.embedding_load import load
+from compare.metrics.embedding_model import FORMS, PACKAGED, EmbeddingModel, Vectors, Window
 from ingest.errors import SettingsError
 
 WINDOW_PIECES = 200
@@ -165,12 +166,9 @@ class _Cut(NamedTuple):
 
 
 def _cut(model: EmbeddingModel, text: str) -> _Cut:
-    tokenizer = model.tokenizer
-    read: Any = tokenizer(
-        text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False
-    )
-    ids, offsets, words = read["input_ids"], read["offset_mapping"], read.word_ids()
-    unknown = 0 if tokenizer.unk_token_id is None else ids.count(tokenizer.unk_token_id)
+    ids, offsets, words = model.reader.read(text)
+    known_as = model.reader.settings.unknown
+    unknown = 0 if known_as is None else ids.count(known_as)
     # Without a piece there is nothing that the encoder can see, such as control characters only.
     if not ids or unknown / len(ids) > LARGEST_UNKNOWN_SHARE:
         return _Cut([], np.zeros(0), "unknown_pieces")

