@@ -129,7 +129,7 @@ class ReplaySource:
         try:
             for place, offsets in self._selected.offsets.items():
                 self._run_place(place, offsets)
-            self.is_exhausted = not self._stop.is_set()
+            self.is_exhausted = True
         except _EndedError:
             return
         except Exception as error:

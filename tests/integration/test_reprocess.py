@@ -203,9 +203,7 @@ def test_a_name_that_is_taken_and_a_source_that_is_not_clear_are_refused(world: 
     replayed(renamed(world.settings, "mine"), last_hour(limit=1), source="a")
     with pytest.raises(FatalError, match="experiment mine was begun with other settings"):
         replayed(renamed(world.settings, "mine", seed=9), source="a")
-    with pytest.raises(
-        FatalError, match=r"several experiments have pairs .* --source, .* a \(40 pairs\)"
-    ):
+    with pytest.raises(FatalError, match=r"several experiments have pairs .* --source, .* a \(40 pairs\)"):
         replayed(renamed(world.settings, "unclear"))
     with pytest.raises(FatalError, match="experiment nobody has no pairs"):
         replayed(renamed(world.settings, "unclear"), source="nobody")
