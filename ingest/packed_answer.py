@@ -7,15 +7,18 @@ ours is in it: keys of bytes are made anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, islice
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.alternative import Alternative
 from ingest.observation import Observation
 from ingest.reference_answers import KnownAnswer
-from ingest.tokens import Token, Tokens
+from ingest.scan import keys_of
+from ingest.tokens import NO_ID, NO_KEY, Token, Tokens
 
 FORMAT = 1
 """A later format gets another number; what an older one cannot read is asked for again."""
@@ -58,11 +61,7 @@ def pack(answer: KnownAnswer) -> bytes:
     """Pack it. Raises UnicodeEncodeError where a text has lone surrogates, which the reader never leaves."""
     tokens = answer.observation.tokens
     entries = list(chain.from_iterable(token.top for token in tokens))
-    distinct: dict[tuple[str, _Told, int | None], Alternative] = {}
-    keys = [(entry.text, _told(entry), entry.id) for entry in entries]
-    for key, entry in zip(keys, entries, strict=True):
-        distinct.setdefault(key, entry)
-    numbers = {key: number for number, key in enumerate(distinct)}
+    names, places = _by_columns(tokens, entries) or _by_hand(entries)
     known = [token.logprob for token in tokens]
     return _ENCODE.encode(
         _Packed(
@@ -76,11 +75,51 @@ def pack(answer: KnownAnswer) -> bytes:
             logprob=_column([0.0 if logprob is None else logprob for logprob in known]),
             ranked=[token.ranked for token in tokens],
             sizes=[len(token.top) for token in tokens],
-            names=[(entry.text, _short(entry.raw, entry.text), entry.id) for entry in distinct.values()],
-            places=np.array([numbers[key] for key in keys], dtype="<u4").tobytes(),
-            top_logprob=_column([entry.logprob for entry in entries]),
+            names=names,
+            places=places.astype("<u4").tobytes(),
+            top_logprob=_column(tokens.columns.top_logprob),
         )
     )
+
+
+def _by_columns(tokens: Tokens, entries: list[Alternative]) -> tuple[list[_Name], NDArray[np.int64]] | None:
+    """The distinct entries and which of them each is, by the keys of their bytes and their ids.
+
+    None where some bytes are unknown, or a token is not always written alike: `_by_hand` looks at each then,
+    which takes four times as long.
+    """
+    keys, ids = tokens.columns.top_key, tokens.columns.top_id
+    if not len(entries) or len(keys) != len(entries) or (keys == NO_KEY).any():
+        return None
+    # Ids are under 2**31; an odd factor keeps them apart beside the keys, which are random.
+    mixed = keys ^ (ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
+    distinct = [entries[place] for place in first.tolist()]
+    texts = [entry.text for entry in distinct]
+    numbers = places.tolist()
+    if [texts[number] for number in numbers] != [entry.text for entry in entries]:
+        return None
+    if not (np.array_equal(keys[first][places], keys) and np.array_equal(ids[first][places], ids)):
+        return None
+    raws: list[_Bytes] = [_SAME] * len(texts)
+    is_other = keys_of([text.encode() for text in texts], NO_KEY) != keys[first]
+    for place in np.flatnonzero(is_other).tolist():
+        raws[place] = distinct[place].raw
+    numbered = [None if number == NO_ID else number for number in ids[first].tolist()]
+    names: list[_Name] = list(zip(texts, raws, numbered, strict=True))
+    return names, places
+
+
+def _by_hand(entries: list[Alternative]) -> tuple[list[_Name], NDArray[np.int64]]:
+    keys = [(entry.text, _told(entry), entry.id) for entry in entries]
+    distinct: dict[tuple[str, _Told, int | None], Alternative] = {}
+    for key, entry in zip(keys, entries, strict=True):
+        distinct.setdefault(key, entry)
+    numbers = {key: number for number, key in enumerate(distinct)}
+    names: list[_Name] = [
+        (entry.text, _short(entry.raw, entry.text), entry.id) for entry in distinct.values()
+    ]
+    return names, np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
 def unpack(data: bytes) -> KnownAnswer | None:
@@ -141,7 +180,7 @@ def _long(short: _Bytes, text: str) -> bytes | None:
     return short
 
 
-def _column(values: list[float]) -> bytes:
+def _column(values: Sequence[float] | NDArray[np.float64]) -> bytes:
     """The numbers as Float32 behind an `f`, or as Float64 behind a `d` where that would round one."""
     exact = np.array(values, dtype="<f8")
     with np.errstate(over="ignore"):

@@ -82,7 +82,7 @@ class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A cluster of the server's `remote_servers`: tables are then replicated and distributed over it."""
     ttl_days: TtlDays = TtlDays()
     keep_reference_answers: bool = True
-    """Keep the reference's answers with their whole lists, about 150 bytes a token, so that `gnomon replay`
+    """Keep the reference's answers with their whole lists, about 175 bytes a token, so that `gnomon replay`
     need not ask for them again (docs/reprocess.md)."""
 
 
