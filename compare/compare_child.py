@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compare.compare_stage import Compare
-from compare.comparison import compare_pairs
 from compare.end_with_parent import end_with_parent
-from compare.metrics.embedding import TextEncoder
 from compare.redacted_logs import redacted_logs
 from compare.result import Comparison
 from ingest.errors import DeadLetterError, GnomonError
@@ -71,6 +69,10 @@ Message = Ready | Result | Raised | Logged
 
 def ready_comparison(settings: Settings) -> Compare:
     """Return `compare_pairs` with its encoder loaded. Raises SettingsError if it cannot be."""
+    # Not above: the parent imports this module too, and compares nothing.
+    from compare.comparison import compare_pairs
+    from compare.metrics.embedding import TextEncoder
+
     encoder = TextEncoder(settings.compare.embedding_model) if settings.compare.embedding_model else None
     if encoder is not None:
         encoder.encode_pairs([("one text", "another")])

@@ -1,4 +1,4 @@
-"""Numbers and words of an alert: what was seen since the change, with scipy's exact tests.
+"""Numbers and words of an alert: what was seen since the change, with exact tests.
 
 The tests describe. An alert was already raised by its e-detector when they are computed.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import msgspec
-from scipy.stats import binomtest
 
 from compare.alerts.alert import Alert, Severity
+from compare.alerts.binomial import chance_of_at_least, lower_bound, upper_bound
 from compare.alerts.edetector import DetectorSpec, DetectorState
 from compare.alerts.series import SeriesKey
 
@@ -40,19 +40,18 @@ def firing_alert(
     """
     lead = judged.leading
     started_ms = at_ms if lead.started_ms is None else lead.started_ms
-    seen = binomtest(lead.candidate, lead.pairs)
-    interval = seen.proportion_ci(confidence_level=0.95, method="exact")
+    low, high = (bound(lead.candidate, lead.pairs, 0.025) for bound in (lower_bound, upper_bound))
     if spec.kind == "regression_rate":
         test_name = "binomial"
-        p_value = binomtest(lead.candidate, lead.pairs, spec.tolerated, alternative="greater").pvalue
+        p_value = chance_of_at_least(lead.candidate, lead.pairs, spec.tolerated)
     else:
         # McNemar's exact test; a paired alarm needs candidate-only faults, so the sum is not 0.
         test_name = "mcnemar"
         discordant = lead.candidate + lead.reference
-        p_value = binomtest(lead.candidate, discordant, 0.5, alternative="greater").pvalue
+        p_value = chance_of_at_least(lead.candidate, discordant, 0.5)
     reference_rate = lead.reference / lead.pairs
     severity: Severity = (
-        "critical" if interval.low - reference_rate >= CRITICAL_MULTIPLE * spec.tolerated else "warning"
+        "critical" if low - reference_rate >= CRITICAL_MULTIPLE * spec.tolerated else "warning"
     )
     alert = Alert(
         alert_id=alert_id,
@@ -75,10 +74,10 @@ def firing_alert(
         threshold=spec.threshold,
         tolerated=spec.tolerated,
         observed_rate=lead.candidate / lead.pairs,
-        observed_low=float(interval.low),
-        observed_high=float(interval.high),
+        observed_low=low,
+        observed_high=high,
         test_name=test_name,
-        test_p_value=float(p_value),
+        test_p_value=p_value,
     )
     return msgspec.structs.replace(alert, summary=summary(alert))
 

@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -134,17 +134,21 @@ def locked(root: Path) -> Iterator[None]:
 
 
 def _rename(draft: Path, target: Path) -> None:
-    try:
-        os.rename(draft, target)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        # Another process was faster, or it is the damaged one, whose files may still be open elsewhere.
-        if read_entry(target) is None:
-            aside = draft.with_name(f".{target.name}.{secrets.token_hex(4)}{_DRAFT}")
-            os.rename(target, aside)
+    while True:
+        try:
             os.rename(draft, target)
-            shutil.rmtree(aside, ignore_errors=True)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        if read_entry(target) is not None:
+            # Another process was faster.
+            return
+        # The damaged one's files may still be open elsewhere.
+        aside = draft.with_name(f".{target.name}.{secrets.token_hex(4)}{_DRAFT}")
+        with suppress(FileNotFoundError):
+            os.rename(target, aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _hub_folder(model: str) -> Path | None:

@@ -105,7 +105,7 @@ def _prepare(model: str, root: Path, spare: Path) -> Made:
         else:
             try:
                 return Made(write_entry(root, name, converter.entry, converter.write))
-            except (OSError, RuntimeError) as error:
+            except OSError as error:
                 not_kept = _one_line(error)
         return Made(write_entry(spare, _SPARE_NAME, converter.entry, converter.write), not_kept)
 
@@ -127,16 +127,20 @@ class _Converter:
             self.entry = Converted(self._reader.settings, loaded.max_seq_length, exact.tolist())
 
     def write(self, folder: Path) -> None:
-        """Write the network and the tokenizer. Raises OSError and RuntimeError."""
+        """Write the network and the tokenizer. Raises OSError."""
         import openvino as ov
 
         if self._network is None:
             return
         (folder / TOKENIZER).write_text(self._reader.as_file(), encoding="utf-8")
-        # 16 bits hold more of a weight than the bf16 that it is computed in, and halve what is read.
-        ov.save_model(self._network, folder / NETWORK, compress_to_fp16=True)
-        # A full disk is no error while it is written.
-        ov.Core().read_model(folder / NETWORK)
+        try:
+            # 16 bits hold more of a weight than the bf16 that it is computed in, and halve what is read.
+            ov.save_model(self._network, folder / NETWORK, compress_to_fp16=True)
+            # Of what was not written whole, a read says so.
+            ov.Core().read_model(folder / NETWORK)
+        except RuntimeError as error:
+            # It does not tell the reasons apart.
+            raise OSError(f"{NETWORK} is not whole, is the disk full? ({_one_line(error)})") from error
 
 
 def _network(model: SentenceTransformer) -> Any:
