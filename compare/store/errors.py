@@ -45,6 +45,35 @@ _ROW_CODES = frozenset(
         469,  # VIOLATED_CONSTRAINT
     }
 )
+_PASSING_CODES = frozenset(
+    {
+        75,  # CANNOT_WRITE_TO_FILE_DESCRIPTOR
+        159,  # TIMEOUT_EXCEEDED
+        160,  # TOO_SLOW
+        173,  # CANNOT_ALLOCATE_MEMORY
+        202,  # TOO_MANY_SIMULTANEOUS_QUERIES
+        203,  # NO_FREE_CONNECTION
+        209,  # SOCKET_TIMEOUT
+        210,  # NETWORK_ERROR
+        225,  # NO_ZOOKEEPER
+        236,  # ABORTED
+        241,  # MEMORY_LIMIT_EXCEEDED
+        242,  # TABLE_IS_READ_ONLY
+        243,  # NOT_ENOUGH_SPACE
+        252,  # TOO_MANY_PARTS
+        279,  # ALL_CONNECTION_TRIES_FAILED
+        285,  # TOO_FEW_LIVE_REPLICAS
+        319,  # UNKNOWN_STATUS_OF_INSERT
+        394,  # QUERY_WAS_CANCELLED
+        439,  # CANNOT_SCHEDULE_TASK
+        473,  # DEADLOCK_AVOIDED
+        499,  # S3_ERROR
+        745,  # SERVER_OVERLOADED
+        999,  # KEEPER_EXCEPTION
+    }
+)
+"""What a busy, full, slow or restarting server answers: the same query may succeed later."""
+
 _FATAL_CODES = {
     16: "the table lacks a column: run `gnomon migrate`",
     47: "the query names something that does not exist",
@@ -110,12 +139,12 @@ def of_insert(error: Exception, table: str, where: str) -> GnomonError:
 
 
 def of_query(error: ClickHouseError, where: str) -> GnomonError:
-    """What a failed query or command means: away (no code, or overload), else refused for good."""
+    """What a failed query or command means: away (no code), busy, full or slow, else refused for good."""
     code = error.code if hasattr(error, "code") else None
     text = f"store {where}: {one_line(error)}"
     if code is None and any(cause in text for cause in _FINAL_CAUSES):
         return FatalError(f"{text}: check the scheme, tls_ca_file and verify_tls")
-    if code is None or code in (202, 209, 210, 241, 242, 243, 252, 319, 999):
+    if code is None or code in _PASSING_CODES:
         return RetryError(text)
     hint = _FATAL_CODES.get(code)
     return StoreQueryError(f"{text} ({hint})" if hint else text, code=code)
