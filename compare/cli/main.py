@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -71,6 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except GnomonError as error:
         click.echo(f"gnomon: {error}", err=True)
+        sys.exit(EXIT_FATAL)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        click.echo(f"gnomon: the output cannot be written: {error.strerror}", err=True)
+        # What is left in the buffer has no room either, and would be said once more at exit.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         sys.exit(EXIT_FATAL)
     sys.exit(code if isinstance(code, int) else 0)
 

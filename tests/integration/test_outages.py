@@ -61,6 +61,10 @@ class Service:
         except BaseException as error:
             self._result.append(error)
 
+    def end(self) -> None:
+        """Let it drain and end, whatever it has stored."""
+        self._outcomes = 0
+
     def report(self) -> RunReport:
         self._thread.join(120)
         (result,) = self._result
