@@ -22,7 +22,8 @@ _ABORTED = (
 )
 _STOPPED_LOOP = "repetition"  # vLLM, where the request has `repetition_detection`
 _FILTERED = ("content_filter", "safety", "recitation")
-_REPEATED = re.compile(r"(.)\1{3,}|\s{2,}", re.DOTALL)
+# Bounded: the engine remembers each turn of the first repeat, 1.2 GB for a run of 15 MiB.
+_REPEATED = re.compile(r"(.)\1{3,999}|\s{2,}", re.DOTALL)
 _LIMIT_SLACK = 8  # speculative decoding may overshoot by a draft
 
 
