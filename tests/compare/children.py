@@ -6,8 +6,10 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from compare.compare_child import ready_comparison
 from compare.compare_stage import Compare
 from compare.result import Comparison, Scores, Verdict, VerdictKind
 from ingest.errors import DeadLetterError, SettingsError
@@ -47,6 +49,20 @@ def _obey(pair: ResponsePair) -> Comparison | DeadLetterError:
             return failure
     verdict = Verdict(VerdictKind.MATCH, (pair.mirrored.request_id,))
     return Comparison(scores=Scores({"pid": float(os.getpid())}), findings=(), verdict=verdict)
+
+
+def failing(settings: Settings) -> Compare:
+    """Return the real comparison, but for the requests whose ids order a fault."""
+    real = ready_comparison(settings)
+
+    def compare(pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
+        results: list[Comparison | DeadLetterError] = []
+        for pair in pairs:
+            is_fault = pair.mirrored.request_id.startswith(("kill", "memory", "dead "))
+            results += [_obey(pair)] if is_fault else real([pair])
+        return results
+
+    return compare
 
 
 def refusing(settings: Settings) -> Compare:

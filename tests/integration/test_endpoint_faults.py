@@ -120,15 +120,19 @@ async def test_each_fault_of_an_endpoint_is_evidence_or_an_absence_and_costs_its
         "SELECT substring(request_id, 3), verdict, is_regression, reference_failure_kind, "
         "candidate_failure_kind FROM pairs_v1"
     )
-    expected = [(name, "candidate_error", True, None, kind) for name, (_, kind) in EVIDENCE.items()]
+    expected: list[tuple[object, ...]] = [
+        (name, "candidate_error", True, None, kind) for name, (_, kind) in EVIDENCE.items()
+    ]
     expected += [(name, "match", False, None, None) for name in (*HEALED, "well")]
     expected += [("reference cut", "reference_error", False, "cut_stream", None)]
     expected += [("both", "both_error", False, "cut_stream", "cut_stream")]
     assert sorted(verdicts, key=str) == sorted(expected, key=str)
-    failed = dict(bench.rows("SELECT substring(request_id, 3), detail FROM outcomes_v1"))  # type: ignore[arg-type]
+    failed = {
+        name: str(why) for name, why in bench.rows("SELECT substring(request_id, 3), detail FROM outcomes_v1")
+    }
     assert failed.keys() == AWAY.keys()
-    assert all('endpoint "cand"' in str(detail) for detail in failed.values())
-    assert "HTTP 503: loading model" in str(failed["503"])
+    assert all('endpoint "cand"' in detail for detail in failed.values())
+    assert "HTTP 503: loading model" in failed["503"]
 
     # What may pass is asked for again, three times in all; a quota that is gone for an hour is believed.
     calls = Counter(asked)
