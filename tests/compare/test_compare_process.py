@@ -26,10 +26,10 @@ from ingest.answer import read_answer
 from ingest.errors import DeadLetterError, FatalError, SettingsError
 from ingest.observation import Observation
 from ingest.pair import ResponsePair
-from ingest.settings import RedactionRule, RedactionSettings
+from ingest.settings import CompareSettings, RedactionRule, RedactionSettings
 from tests.compare.children import dying, obeying, refusing
 from tests.compare.test_comparison import _SETTINGS
-from tests.compare.test_verdict import _A, _pair
+from tests.compare.test_verdict import _A, _pair, _said
 
 ROOT = Path(__file__).parents[2]
 REDACTED = msgspec.structs.replace(
@@ -268,3 +268,15 @@ def test_numbers_are_those_of_this_process() -> None:
     assert isinstance(results[0], Comparison) and isinstance(results[1], Comparison)
     assert (results[0].scores.values["prefix_tokens"], results[1].scores.values["prefix_tokens"]) == (5, 2)
     assert results[0].scores.values["top1_agreement_prefix_ratio"] == 1.0
+
+
+def test_it_encodes_texts_and_has_not_loaded_torch() -> None:
+    settings = msgspec.structs.replace(_SETTINGS, compare=CompareSettings())
+    with CompareProcess(settings) as process:
+        results = process([_pair(_A, _said("It is warm in May!"))])
+        mapped = Path(f"/proc/{process.pid}/maps").read_text()
+    assert isinstance(results[0], Comparison)
+    assert 0.0 < results[0].scores.values["cosine_similarity"] < 1.0
+    assert "/libopenvino" in mapped
+    assert "/torch/" not in mapped
+    assert "/scipy/" not in mapped
