@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from compare.answer_bytes import answer_bytes
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
 from compare.trail import Trail
+from ingest.hand_over import Delivered, record_bytes
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -23,10 +25,38 @@ class Completed(msgspec.Struct, frozen=True):
     trail: Trail | None = None
     size: int = 0
     """Bytes of the record."""
+    answer_bytes: int = 0
+    """About what its answers hold."""
+
+
+def completed_of(
+    delivered: Delivered,
+    trail: Trail,
+    *,
+    pairs: tuple[ComparedPair, ...] = (),
+    other: OtherOutcome | None = None,
+    is_stored: bool = False,
+) -> Completed:
+    """A delivered record with its outcome."""
+    position = delivered.record.position
+    return Completed(
+        partition=position.partition,
+        offset=position.offset,
+        epoch=delivered.epoch,
+        pairs=pairs,
+        other=other,
+        is_stored=is_stored,
+        trail=trail,
+        size=record_bytes(delivered.record),
+        answer_bytes=answer_bytes(pairs),
+    )
 
 
 class Batcher:
-    """Holds finished records until there are `max_records` or `max_bytes` of them or `max_seconds` passed."""
+    """Holds finished records until there are `max_records` of them, or `max_seconds` passed.
+
+    Or until the records, or their answers, have `max_bytes`.
+    """
 
     def __init__(self, experiment: str, max_records: int, max_bytes: int, max_seconds: float) -> None:
         self._experiment = experiment
@@ -34,6 +64,7 @@ class Batcher:
         self._max_bytes = max_bytes
         self.size = 0
         """Bytes of the records held."""
+        self.answer_bytes = 0
         self._max_seconds = max_seconds
         self._held: list[Completed] = []
         self._since: float | None = None
@@ -47,12 +78,14 @@ class Batcher:
             self._since = now
         self._held.append(completed)
         self.size += completed.size
+        self.answer_bytes += completed.answer_bytes
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until the batch must be cut, 0 if it is due; None if nothing is held."""
         if self._since is None:
             return None
-        if len(self._held) >= self._max_records or self.size >= self._max_bytes:
+        largest = max(self.size, self.answer_bytes)
+        if len(self._held) >= self._max_records or largest >= self._max_bytes:
             return 0.0
         return max(0.0, self._since + self._max_seconds - now)
 
@@ -61,7 +94,8 @@ class Batcher:
 
         What `keep` refuses is dropped: its assignment ended, and it is delivered to the next owner.
         """
-        held, self._held, self._since, self.size = tuple(filter(keep, self._held)), [], None, 0
+        held, self._held, self._since = tuple(filter(keep, self._held)), [], None
+        self.size = self.answer_bytes = 0
         batch = Batch(
             experiment=self._experiment,
             pairs=tuple(pair for completed in held for pair in completed.pairs),

@@ -86,9 +86,10 @@ class IsolationRunner:
         self._away.back()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._obey, held)
-            for partition in let_go if self._release is not None else ():
-                _log.warning("partition %d is let go by command", partition)
-                self._loop.call_soon_threadsafe(self._release, partition)
+            if self._release is not None:
+                for partition in let_go:
+                    _log.warning("partition %d is let go by command", partition)
+                    self._loop.call_soon_threadsafe(self._release, partition)
 
     def _let_go(self) -> list[int]:
         """Partitions let go since this was last asked."""

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compare.already_stored import AlreadyStored, Settled
-from compare.batcher import Batcher, Completed
+from compare.batcher import Batcher, Completed, completed_of
 from compare.compare_stage import Compare, CompareStage
 from compare.counters import Counters
 from compare.dead_letter_keeper import DeadLetterKeeper
@@ -47,8 +47,8 @@ from ingest.settings import DeliverySettings
 
 _COMPARE_BACKLOG = 32
 _LEAST_FLUSH_S = 5.0
-_BATCH_SHARE = 0.25
-"""Of the bytes that may be under way, so that others go on while a batch is stored."""
+_BATCH_SHARE = 0.5
+"""Of the bytes that may be under way: one batch gathers while another is stored."""
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +105,8 @@ class Pipeline:
         self._under_way: UnderWay[Completed] = UnderWay(ledger.is_current)
         self._completed: asyncio.Queue[Completed | None] = asyncio.Queue(maxsize=delivery.batch_pairs)
         self._room = Room(delivery.max_under_way_bytes)
+        # Apart, since whoever waits here holds room for its record: a slow store must not fill the memory.
+        self._answer_room = Room(delivery.max_under_way_bytes)
         batch_bytes = round(delivery.max_under_way_bytes * _BATCH_SHARE)
         self._batcher = Batcher(experiment, delivery.batch_pairs, batch_bytes, delivery.batch_seconds)
         self._last_commit = 0.0
@@ -162,7 +164,7 @@ class Pipeline:
         record, now, trail = delivered.record, datetime.now(UTC), Trail()
         settled = await self._look_back(record, now)
         if settled is not None and settled.is_whole:
-            return _completed(delivered, trail, is_stored=True)
+            return completed_of(delivered, trail, is_stored=True)
         outcome: MirroredRequest | OtherOutcome | tuple[ResponsePair, ...] | tuple[ComparedPair, ...]
         outcome = self._intake.take(record, now)
         if isinstance(outcome, MirroredRequest):
@@ -174,22 +176,24 @@ class Pipeline:
             with trail.stage("compare"):
                 outcome = await self._compare(outcome, record, now)
         if not isinstance(outcome, OtherOutcome):
-            return _completed(delivered, trail, pairs=outcome)
+            return completed_of(delivered, trail, pairs=outcome)
         if outcome.kind == "dead_letter":
             is_kept = await self._letters.keep(
                 record, outcome, is_ending=lambda: self.is_draining, sleep=self._sleep
             )
             if not is_kept:
                 raise _GivenUpError
-        return _completed(delivered, trail, other=outcome)
+        return completed_of(delivered, trail, other=outcome)
 
     async def _settle(self, *, is_commit_due: bool) -> None:
         """The rest of the way: outcomes into the store, into the ledger, and their offsets committed."""
-        size = self._batcher.size
+        size, answers = self._batcher.size, self._batcher.answer_bytes
         batch, settled = self._batcher.cut(self._is_current)
         began_ns = time.time_ns()
         written = await self._write(batch, {done.partition: done.epoch for done in settled})
+        del batch
         self._room.give_back(size)
+        self._answer_room.give_back(answers)
         if written is not None:
             refused = written.refused
             self._ledger.store((done.partition, done.epoch, done.offset) for done in settled)
@@ -225,6 +229,7 @@ class Pipeline:
                 self._room.give_back(record_bytes(delivered.record))
                 continue
             self._letters.watch(completed)
+            await self._answer_room.take(completed.answer_bytes)
             await self._completed.put(completed)
 
     async def _carried(self, delivered: Delivered) -> Completed | None:
@@ -373,21 +378,6 @@ class Pipeline:
 
 class _GivenUpError(Exception):
     """The run ends before this record had its outcome: it will be delivered again."""
-
-
-def _completed(
-    delivered: Delivered,
-    trail: Trail,
-    *,
-    pairs: tuple[ComparedPair, ...] = (),
-    other: OtherOutcome | None = None,
-    is_stored: bool = False,
-) -> Completed:
-    position = delivered.record.position
-    size = record_bytes(delivered.record)
-    return Completed(
-        position.partition, position.offset, delivered.epoch, pairs, other, is_stored, trail, size
-    )
 
 
 async def _until_done(expected: asyncio.Task[None], tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -271,8 +271,9 @@ class DeliverySettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_queued_records: PositiveInt = 256
     max_queued_bytes: PositiveInt = 64 * 1024 * 1024
-    max_under_way_bytes: PositiveInt = 48 * 1024 * 1024
-    """Of records that were taken from the queue and are not stored yet; one may always be under way."""
+    max_under_way_bytes: PositiveInt = 64 * 1024 * 1024
+    """Of records that were taken from the queue and are not stored yet; and, apart, of answers that wait to
+    be stored. One record may always be under way."""
     max_in_flight_requests: PositiveInt = 8
     batch_pairs: PositiveInt = 256
     batch_seconds: Positive = 1.0

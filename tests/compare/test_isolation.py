@@ -60,8 +60,9 @@ def test_the_last_order_of_a_scope_holds(store: Store) -> None:
 
 
 def test_the_same_order_may_be_given_again(store: Store) -> None:
-    for action in ("pause", "resume", "pause"):
-        order(store, action, Scope(), ordered_by="a@h")  # type: ignore[arg-type]
+    order(store, "pause", Scope(), ordered_by="a@h")
+    order(store, "resume", Scope(), ordered_by="a@h")
+    order(store, "pause", Scope(), ordered_by="a@h")
     assert len(pauses(store)) == 1
 
 

@@ -49,6 +49,9 @@ def test_a_batch_is_due_at_its_number_its_bytes_or_its_age() -> None:
     assert [done.offset for done in settled] == [1]
     # What was dropped is held no more either.
     assert (batcher.size, batcher.seconds_left(9.0)) == (0, None)
+    batcher.add(Completed(0, 0, 1, size=1, answer_bytes=100), 9.0)
+    assert (batcher.answer_bytes, batcher.seconds_left(9.0)) == (100, 0.0)
+    batcher.cut(lambda completed: True)
     for offset in range(3):
         batcher.add(Completed(0, offset, 1), 9.0)
     assert batcher.seconds_left(9.0) == 0.0
