@@ -71,6 +71,11 @@ class Intake:
         if len(self._seen) > self._remembered_ids:
             self._seen.popitem(last=False)
 
+    def forget(self, request_id: str, position: SourcePosition) -> None:
+        """The record at `position` was not compared: its request may come again, and is no duplicate then."""
+        if self._seen.get(request_id) == position:
+            del self._seen[request_id]
+
     def _duplicate(self, mirrored: MirroredRequest) -> Skipped | None:
         first = self._seen.get(mirrored.request_id)
         # A record that is delivered again, after a rebalance, is the same position: no duplicate.

@@ -177,6 +177,8 @@ class Pipeline:
                 outcome = await self._compare(outcome, record, now)
         if not isinstance(outcome, OtherOutcome):
             return completed_of(delivered, trail, pairs=outcome)
+        if outcome.kind != "skipped":
+            self._intake.forget(outcome.request_id, outcome.position)
         if outcome.kind == "dead_letter":
             is_kept = await self._letters.keep(
                 record, outcome, is_ending=lambda: self.is_draining, sleep=self._sleep

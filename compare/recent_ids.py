@@ -16,19 +16,12 @@ _HORIZONS = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 _SLACK = timedelta(minutes=10)
 """Another member's clock may be behind ours, and its rows come late."""
 _CHUNK = 2_000
-# As the intake does: what was skipped has not been seen.
+# As the intake does: what was skipped, failed or dead-lettered may come again.
 _IDS = """
 SELECT request_id, topic, `partition`, `offset`, min(ingested_at) AS seen_at
-FROM
-(
-    SELECT request_id, topic, `partition`, `offset`, ingested_at FROM pairs
-    WHERE experiment = {experiment:String} AND topic_id = {topic_id:String}
-        AND ingested_at >= {since:DateTime64(3, 'UTC')}
-    UNION ALL
-    SELECT request_id, topic, `partition`, `offset`, ingested_at FROM outcomes
-    WHERE experiment = {experiment:String} AND topic_id = {topic_id:String}
-        AND ingested_at >= {since:DateTime64(3, 'UTC')} AND kind != 'skipped' AND request_id != ''
-)
+FROM pairs
+WHERE experiment = {experiment:String} AND topic_id = {topic_id:String}
+    AND ingested_at >= {since:DateTime64(3, 'UTC')}
 GROUP BY request_id, topic, `partition`, `offset`
 ORDER BY seen_at DESC
 LIMIT {limit:UInt32}

@@ -49,7 +49,7 @@ def test_the_last_ids_come_oldest_first_whatever_their_day(migrated_store: Store
     assert learn_all(migrated_store, "ri-none") == []
 
 
-def test_what_was_skipped_or_has_no_id_was_not_seen(migrated_store: Store) -> None:
+def test_what_was_not_compared_was_not_seen(migrated_store: Store) -> None:
     others = (
         ended(0, "skipped", "ri-2", "a"),
         ended(1, "failed", "ri-2", "b"),
@@ -57,7 +57,7 @@ def test_what_was_skipped_or_has_no_id_was_not_seen(migrated_store: Store) -> No
         ended(3, "dead_letter", "ri-2", "c"),
     )
     Writer(migrated_store, threading.Event()).write(batch(others=others))
-    assert sorted(learn_all(migrated_store, "ri-2")) == [("b", 1), ("c", 3)]
+    assert learn_all(migrated_store, "ri-2") == []
 
 
 def test_a_later_call_learns_what_others_stored_meanwhile(migrated_store: Store) -> None:
@@ -102,3 +102,13 @@ def test_the_intake_knows_them_as_duplicates_but_not_at_their_own_position() -> 
     other_place = intake.take(raw(5, envelope("r0")), NOW)
     assert isinstance(other_place, OtherOutcome)
     assert (other_place.reason, other_place.detail) == ("duplicate", "first seen at partition 0 offset 0")
+
+
+def test_what_was_not_compared_after_all_may_come_again_elsewhere() -> None:
+    intake = Intake(EXPERIMENT)
+    first, later = raw(0, envelope("r0")), raw(5, envelope("r0"))
+    assert isinstance(intake.take(first, NOW), MirroredRequest)
+    intake.forget("r0", later.position)
+    assert isinstance(intake.take(later, NOW), OtherOutcome)
+    intake.forget("r0", first.position)
+    assert isinstance(intake.take(later, NOW), MirroredRequest)
