@@ -58,8 +58,12 @@ def _load_prepared(model: str) -> EmbeddingModel | None:
     """Return the model by OpenVINO; None, and a warning, if that is not to be had."""
     with ExitStack() as stack:
         try:
-            folder = _cached(model) or _made(model, stack)
+            name = entry_name(model)
+            folder = None if name is None else cache_folder() / name
             entry = None if folder is None else read_entry(folder)
+            if entry is None:
+                folder = _made(model, stack)
+                entry = None if folder is None else read_entry(folder)
             if folder is None or entry is None:
                 return None
             if isinstance(entry, Refused):
@@ -77,13 +81,6 @@ def _load_prepared(model: str) -> EmbeddingModel | None:
         return EmbeddingModel(OPENVINO, reader, entry.max_pieces, lambda windows: unit(embed(windows)))
     _log.warning("embedding model %s: %s changes a cosine by %.4f, not used", model, OPENVINO, error)
     return None
-
-
-def _cached(model: str) -> Path | None:
-    name = entry_name(model)
-    if name is None or read_entry(cache_folder() / name) is None:
-        return None
-    return cache_folder() / name
 
 
 def _made(model: str, stack: ExitStack) -> Path | None:
