@@ -10,6 +10,7 @@ It takes about ten minutes on an idle machine; the exit code is 1 if a line of t
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -121,6 +122,7 @@ def after_zombie(
     with world.store() as store:
         # As if a day had passed: the sweeper leaves alone what is young.
         Sweeper(store, "chaos").sweep(datetime.now(UTC) + timedelta(hours=26))
+        count.wait_for_deletes(store)
         after = duplicated(world)
         beside = sum(after[table] for table in count.SIDES)
         consumed, missing = count.unaccounted(store)
@@ -178,6 +180,8 @@ def main() -> None:
     def say(text: str) -> None:
         print(text, flush=True)
 
+    # What was started is ended by that too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     lines = chaos(plan, say)
     say(f"seed {plan.seed}")
     say(table_of(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -100,6 +101,14 @@ def orphans(store: Store) -> int:
         ).rows
         total += int(row[0])
     return total
+
+
+def wait_for_deletes(store: Store, seconds: float = 120.0) -> None:
+    """Wait until what was deleted is gone: the sweeper does not wait for it itself."""
+    deadline = time.monotonic() + seconds
+    pending = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done"
+    while store.query(pending).rows != [(0,)] and time.monotonic() < deadline:
+        time.sleep(0.2)
 
 
 def unaccounted(store: Store) -> tuple[int, int]:
