@@ -9,10 +9,11 @@ from __future__ import annotations
 import atexit
 import logging
 import multiprocessing
+import os
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -20,7 +21,7 @@ from multiprocessing.context import SpawnProcess
 from compare.compare_child import END_OF_BATCH, Logged, Raised, Ready, Result, ready_comparison, serve
 from compare.compare_stage import Compare
 from compare.result import Comparison
-from ingest.errors import DeadLetterError, FatalError
+from ingest.errors import DeadLetterError, FatalError, RetryError
 from ingest.pair import ResponsePair
 from ingest.settings import Settings
 
@@ -50,6 +51,7 @@ class CompareProcess:
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         self._is_ready = False
+        self._is_abandoned = False
 
     def __enter__(self) -> CompareProcess:
         self.start()
@@ -94,6 +96,17 @@ class CompareProcess:
         self._process.close()
         self._process = self._connection = None
 
+    def abandon(self) -> None:
+        """Kill the child: the call that waits for it raises RetryError, and so does every later one.
+
+        May be called from another thread than the one that compares.
+        """
+        self._is_abandoned = True
+        process = self._process
+        if process is not None and process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
     def __call__(self, pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
         """Compare pairs, one result for each, in order. Without pairs: wait until the child is ready.
 
@@ -132,6 +145,8 @@ class CompareProcess:
         if self._is_ready and self._process is not None and not self._process.is_alive():
             _log.warning("%s while it had nothing to do", self._end())
         for left in reversed(range(START_TRIES)):
+            if self._is_abandoned:
+                raise RetryError("the comparison was given up: the run ends")
             if self._process is None:
                 self.start()
             if self._is_ready:
@@ -159,9 +174,18 @@ class CompareProcess:
             else:
                 results.append(None)
                 # One by one: the interpreter is free for replay while a pair is written.
-                self._connection.send_bytes(data)
-        self._connection.send_bytes(END_OF_BATCH)
+                self._send(data)
+        self._send(END_OF_BATCH)
         return [self._result() if result is None else result for result in results]
+
+    def _send(self, data: bytes) -> None:
+        assert self._connection is not None
+        try:
+            self._connection.send_bytes(data)
+        except _GONE as error:
+            if self._is_abandoned:
+                raise RetryError("the comparison was given up: the run ends") from error
+            raise
 
     def _result(self) -> Comparison | DeadLetterError:
         message = self._read()
@@ -172,7 +196,12 @@ class CompareProcess:
         """Return the next message that is no log record. Raises what the child raised."""
         assert self._connection is not None
         while True:
-            message = self._connection.recv()
+            try:
+                message = self._connection.recv()
+            except _GONE as error:
+                if self._is_abandoned:
+                    raise RetryError("the comparison was given up: the run ends") from error
+                raise
             if isinstance(message, Logged):
                 logger = logging.getLogger(message.record.name)
                 if logger.isEnabledFor(message.record.levelno):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, runtime_checkable
 
 from compare.result import Comparison
 from ingest.errors import DeadLetterError
@@ -15,6 +16,15 @@ Compare = Callable[[Sequence[ResponsePair]], list[Comparison | DeadLetterError]]
 
 Without pairs it gets ready: whatever it has to wait for is there afterwards.
 """
+
+
+@runtime_checkable
+class Abandons(Protocol):
+    """A Compare that can be told to stop at once."""
+
+    def abandon(self) -> None:
+        """Give up what is compared now: the call that waits for it raises. Called from another thread."""
+
 
 _Waiting = tuple[Sequence[ResponsePair], "asyncio.Future[list[Comparison | DeadLetterError]]"]
 
@@ -30,6 +40,7 @@ class CompareStage:
         self._max_pairs = max_pairs
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=max_pairs)
         self._thread = ThreadPoolExecutor(1, "gnomon-compare")
+        self._under_way: Future[list[Comparison | DeadLetterError]] | None = None
 
     async def compare(self, pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
         """One result for each pair. Blocks while too many wait. Raises what the comparison raises."""
@@ -40,15 +51,14 @@ class CompareStage:
 
     async def run(self) -> None:
         """Serve callers until cancelled. What the comparison cannot be ready without is raised at once."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._compare, ())
+        await self._call(())
         while True:
             group = [await self._queue.get()]
             while not self._queue.empty() and sum(len(pairs) for pairs, _ in group) < self._max_pairs:
                 group.append(self._queue.get_nowait())
             everything = [pair for pairs, _ in group for pair in pairs]
             try:
-                results = await loop.run_in_executor(self._thread, self._compare, everything)
+                results = await self._call(everything)
                 if len(results) != len(everything):
                     raise RuntimeError(f"{len(everything)} pairs gave {len(results)} comparisons")
             except Exception as error:
@@ -61,8 +71,17 @@ class CompareStage:
                 at += len(pairs)
 
     async def close(self) -> None:
-        """End the thread, once it is through with what it compares now."""
+        """End the thread. What it still compares is given up, where the comparison can do that."""
+        is_busy = self._under_way is not None and not self._under_way.done()
+        compare: object = self._compare
+        if is_busy and isinstance(compare, Abandons):
+            compare.abandon()
         await asyncio.to_thread(self._thread.shutdown)
+
+    async def _call(self, pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
+        calling = self._thread.submit(self._compare, pairs)
+        self._under_way = calling
+        return await asyncio.wrap_future(calling)
 
 
 def _give_up(group: Sequence[_Waiting], error: Exception) -> None:

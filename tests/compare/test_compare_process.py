@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -23,7 +24,7 @@ from compare.compare_stage import CompareStage
 from compare.comparison import compare_pairs
 from compare.result import Comparison
 from ingest.answer import read_answer
-from ingest.errors import DeadLetterError, FatalError, SettingsError
+from ingest.errors import DeadLetterError, FatalError, RetryError, SettingsError
 from ingest.observation import Observation
 from ingest.pair import ResponsePair
 from ingest.settings import CompareSettings, RedactionRule, RedactionSettings
@@ -174,6 +175,29 @@ def test_close_ends_it_and_may_be_called_twice() -> None:
     process.close()
     assert process.pid is None
     assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_a_stage_that_closes_in_mid_batch_does_not_wait_for_it() -> None:
+    with CompareProcess(_SETTINGS, obeying) as process:
+        stage = CompareStage(process)
+        running = asyncio.create_task(stage.run())
+        comparing = asyncio.create_task(stage.compare([named("sleep 600")]))
+        while not stage._under_way or stage._under_way.done() or not stage._queue.empty():
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(_until_it_sleeps, process)
+        running.cancel()
+        comparing.cancel()
+        await asyncio.gather(running, comparing, return_exceptions=True)
+        async with asyncio.timeout(60):
+            await stage.close()
+        with pytest.raises(RetryError, match="given up"):
+            process([named("a")])
+
+
+def _until_it_sleeps(process: CompareProcess) -> None:
+    """Until the child is ready and has read the pair."""
+    while not process._is_ready:
+        time.sleep(0.01)
 
 
 PARENT = """
