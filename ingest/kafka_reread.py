@@ -16,7 +16,8 @@ from ingest.kafka_client import Clients
 from ingest.kafka_connect import consumer_options
 from ingest.kafka_errors import judge
 from ingest.kafka_options import require_broker
-from ingest.kafka_source import NIL_TOPIC_ID, raw_record
+from ingest.kafka_prepare import NIL_TOPIC_ID
+from ingest.kafka_records import raw_record
 from ingest.records import RawRecord, SourcePosition
 from ingest.settings import KafkaSettings
 

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -27,7 +28,7 @@ from ingest.kafka_errors import AwayLog, judge
 from ingest.kafka_parked import let_parked_go_on
 from ingest.kafka_prepare import NIL_TOPIC_ID as NIL_TOPIC_ID
 from ingest.kafka_prepare import Beginnings
-from ingest.records import RawRecord, SourcePosition
+from ingest.kafka_records import raw_record
 from ingest.retention import removed_until
 from ingest.settings import DeliverySettings, KafkaSettings
 
@@ -71,6 +72,8 @@ class KafkaSource:
         self._to_reread: set[int] = set()
         self._given_at = float("-inf")
         self._unprepared: set[int] = set()
+        self._turns: Counter[int] = Counter()
+        """How often each partition was given or taken: what was found out before such a turn is void."""
         self._assigned: dict[int, tuple[int, str, int]] = {}
         self._progress: dict[int, Progress] = {}
         self._commit_waiters: list[asyncio.Future[bool]] = []
@@ -222,13 +225,18 @@ class KafkaSource:
         for tp in self._consumer.assignment():
             if tp.partition not in self._unprepared:
                 continue
+            turn = self._turns[tp.partition]
             begin = self._beginnings.look(tp, self._consumer, self._cluster)
             if begin is None:
                 continue
             topic = self._settings.topic
-            epoch = self._log.assign(topic, begin.topic_id, tp.partition, begin.start, begin.prepared)
-            self._assigned[tp.partition] = (epoch, begin.topic_id, begin.start)
-            self._unprepared.discard(tp.partition)
+            with self._lock:
+                # Looking asks the broker; meanwhile the I/O thread may take the partition and give it again.
+                if turn != self._turns[tp.partition]:
+                    continue
+                epoch = self._log.assign(topic, begin.topic_id, tp.partition, begin.start, begin.prepared)
+                self._assigned[tp.partition] = (epoch, begin.topic_id, begin.start)
+                self._unprepared.discard(tp.partition)
             _log.info("partition %d of %s begins at offset %d", tp.partition, topic, begin.start)
 
     def _unassign(self, partition: int) -> None:
@@ -350,15 +358,19 @@ class KafkaSource:
             except kafka_errors.KafkaError as error:
                 _log.warning("the commit on revoke failed: %s", judge(error, self._settings))
         for partition in partitions:
+            with self._lock:
+                self._turns[partition] += 1
+                self._unprepared.discard(partition)
             self._unassign(partition)
-            self._unprepared.discard(partition)
             self._beginnings.drop(partition)
 
     def _given(self, partitions: Collection[Any]) -> None:
         self._given_at = time.monotonic()
         # Paused until the owner knows where they begin and what of them is stored.
         self._consumer.pause(*partitions)
-        self._unprepared.update(tp.partition for tp in partitions)
+        with self._lock:
+            self._turns.update(tp.partition for tp in partitions)
+            self._unprepared.update(tp.partition for tp in partitions)
 
 
 class _Rebalance(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
@@ -373,17 +385,6 @@ class _Rebalance(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # kafka
 
     async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
         self._source._given(assigned)
-
-
-def raw_record(record: Any, topic_id: str) -> RawRecord:
-    """What kafka-python delivered, as our own record."""
-    return RawRecord(
-        position=SourcePosition(record.topic, topic_id, record.partition, record.offset),
-        timestamp_ms=record.timestamp,
-        key=record.key,
-        value=record.value,
-        headers=tuple((name, value or b"") for name, value in record.headers),
-    )
 
 
 def _settle(future: asyncio.Future[Any], result: Any) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -338,6 +339,31 @@ async def test_a_topic_made_anew_while_running_is_read_from_its_beginning(
         assert await source.commit()
         await source.close()
     assert committed(broker.bootstrap, source._settings.group, topic) == 1
+
+
+async def test_a_partition_taken_and_given_while_it_is_looked_at_is_looked_at_again(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    """What was found out before it was taken is void: another owner may have stored more."""
+    before = Before()
+    produce(broker.bootstrap, topic, [b"0", b"1"])
+    async with running(kafka_settings(broker.bootstrap, topic), before=before) as (source, _):
+        await until(lambda: len(before.steps) == 1)
+        look, place = source._beginnings.look, TopicPartition(topic, 0)
+
+        def interrupted(*arguments: Any) -> Any:
+            begin = look(*arguments)
+            if begin is not None and len(before.steps) == 1:
+                asyncio.run(source._revoked([0], is_lost=True))
+                source._given([place])
+            return begin
+
+        source._beginnings.look = interrupted  # type: ignore[method-assign]
+        before.steps[0].answer = Prepared()
+        await until(lambda: len(before.steps) == 2)
+        assert source.waiting == (0, 0)
+        before.steps[1].answer = Prepared()
+        assert [item.record.value for item in await take(source, 2)] == [b"0", b"1"]
 
 
 async def test_an_unreachable_broker_is_one_line(unused_port: int) -> None:
