@@ -18,8 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.alternative import Alternative
-from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns
+from ingest.tokens import NO_ID, NO_KEY, TokenColumns
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -127,15 +126,6 @@ class Positions:
 def reason_names(codes: Codes) -> tuple[str | None, ...]:
     """Return the words of codes."""
     return tuple(POSITION_REASONS[code] for code in codes.tolist())
-
-
-def same_token(a: Token | Alternative, b: Token | Alternative) -> bool | None:
-    """Compare by id, else by bytes; None where neither can tell. Text alone never decides."""
-    if a.id is not None and b.id is not None:
-        return a.id == b.id
-    if a.raw is not None and b.raw is not None:
-        return a.raw == b.raw
-    return None
 
 
 def normalise(columns: TokenColumns) -> Positions:

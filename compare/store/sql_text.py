@@ -77,11 +77,6 @@ def first_word(sql: str) -> str:
     return next((word for word in words_of(sql) if word != "("), "")
 
 
-def returns_rows(sql: str) -> bool:
-    """Whether the statement answers with a result set."""
-    return first_word(sql) in READING_WORDS | {"CHECK"}
-
-
 def format_at_end(sql: str) -> str | None:
     """The format named by a trailing `FORMAT x`, as written."""
     match = _FORMAT_AT_END.search(sql)

@@ -358,7 +358,7 @@ async def test_a_partition_taken_and_given_while_it_is_looked_at_is_looked_at_ag
                 source._given([place])
             return begin
 
-        source._beginnings.look = interrupted  # type: ignore[method-assign]
+        source._beginnings.look = interrupted  # type: ignore[method-assign,assignment]
         before.steps[0].answer = Prepared()
         await until(lambda: len(before.steps) == 2)
         assert source.waiting == (0, 0)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from compare.metrics.distribution import normalise, same_token
+from compare.metrics.distribution import normalise
 from compare.metrics.overlap import overlap
 from ingest.alternative import Alternative
 from ingest.tokens import Token, Tokens
@@ -69,13 +69,6 @@ def test_the_sampled_token_is_known_mass_but_never_the_bound() -> None:
     assert found.last_ranked[0] == pytest.approx(0.2)
     listed = Token("b", math.log(0.2), None, 2, top, 2)
     assert normalise(Tokens([listed]).columns).length.tolist() == [2]
-
-
-def test_identity_is_by_id_else_by_bytes_and_never_by_text() -> None:
-    assert same_token(Alternative("x", 0.0, b"1", 1), Alternative("x", 0.0, b"1", 2)) is False
-    assert same_token(Alternative("x", 0.0, b"1", 1), Alternative("y", 0.0, b"1", None)) is True
-    assert same_token(Alternative("\ufffd", 0.0, b"\xe4"), Alternative("\ufffd", 0.0, b"\xe5")) is False
-    assert same_token(Alternative("x", 0.0), Alternative("x", 0.0)) is None
 
 
 def test_overlap_falls_back_to_bytes_position_by_position() -> None:

@@ -5,7 +5,6 @@ import pytest
 from compare.store.sql_text import (
     first_word,
     format_at_end,
-    returns_rows,
     split_statements,
     words_of,
 )
@@ -30,7 +29,6 @@ def test_statements_split_only_between_statements(sql: str, statements: list[str
 def test_words_and_formats() -> None:
     assert words_of("Select `a b`, 'text' From t") == ["SELECT", "A B", ",", "'", "FROM", "T"]
     assert first_word("((select 1))") == "SELECT"
-    assert returns_rows("show tables") and not returns_rows("OPTIMIZE TABLE x")
     assert format_at_end("SELECT 1\n FORMAT Native;") == "Native"
     assert format_at_end("SELECT 'FORMAT Native'") is None
 
