@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from compare.cli.locate import config_option, locate_store, read_settings, store_options
+from compare.cli.output import format_option
 from compare.cli.times import TimeOrAgo
 
 if TYPE_CHECKING:
@@ -44,14 +45,7 @@ def dlq() -> None:
 @_filter_options
 @click.option("--waiting", is_flag=True, help="Only those that were not sent again yet.")
 @click.option("--rows", type=click.IntRange(min=1), default=50, show_default=True, help="The most rows.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="How rows are printed.",
-)
+@format_option
 @store_options
 def list_letters(
     experiment: str | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli.locate import locate_store, store_options
+from compare.cli.output import format_option
 
 if TYPE_CHECKING:
     from compare.floor import Dimension
@@ -22,14 +23,7 @@ if TYPE_CHECKING:
     help="One table row for each value of it. [default: the whole traffic]",
 )
 @click.option("--metric", "metrics", multiple=True, help="Only this metric; may be given again.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="How rows are printed.",
-)
+@format_option
 @store_options
 def floor(
     experiment: str,

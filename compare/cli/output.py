@@ -1,14 +1,29 @@
-"""Writing much text to standard output."""
+"""How rows are printed, and writing much text to standard output."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import click
 
 from ingest.errors import FatalError
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def format_option(function: F) -> F:
+    """Add `--format`, given to the command as `output_format`."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(["table", "csv", "json"]),
+        default="table",
+        show_default=True,
+        help="How rows are printed.",
+    )(function)
 
 
 def write_all(pieces: Iterable[str]) -> None:

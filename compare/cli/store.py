@@ -9,6 +9,7 @@ from typing import Literal
 import click
 
 from compare.cli.locate import locate_store, store_options
+from compare.cli.output import format_option
 
 
 @click.command()
@@ -23,14 +24,7 @@ from compare.cli.locate import locate_store, store_options
     metavar="NAME=VALUE",
     help="A parameter's value, bound by the store; again for each.",
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="How rows are printed.",
-)
+@format_option
 @click.option(
     "--rows",
     "shown_rows",
