@@ -326,7 +326,8 @@ class _Hidden:
 def _pieces(tokens: Tokens) -> list[bytes]:
     """Each token's bytes: those of a character that is split are not its text's."""
     return [
-        token.text.encode("utf-8", "surrogatepass") if token.raw is None else token.raw for token in tokens
+        text.encode("utf-8", "surrogatepass") if raw is None else raw
+        for text, raw in zip(tokens.texts, tokens.raws, strict=True)
     ]
 
 

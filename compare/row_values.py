@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 _UINT32_END = 2**32
 _FLOAT32_MAX = 3.4028234663852886e38
@@ -32,9 +36,16 @@ def maybe_text(value: str | None) -> str | None:
     return None if value is None else text(value)
 
 
-def texts(values: tuple[str, ...]) -> list[str]:
+def texts(values: Sequence[str]) -> list[str]:
     """`text` of each."""
-    return [text(value) for value in values]
+    joined = "".join(values)
+    if joined.isascii():
+        return list(values)
+    try:
+        joined.encode()
+    except UnicodeEncodeError:
+        return [text(value) for value in values]
+    return list(values)
 
 
 def json_text(value: Any) -> str:
@@ -55,6 +66,23 @@ def uint16(value: int | None) -> int | None:
 def float32(value: float | None) -> float | None:
     """A finite number within Float32, or None; -inf (impossible) and NaN have no place in a column."""
     return value if value is not None and -_FLOAT32_MAX <= value <= _FLOAT32_MAX else None
+
+
+def float32_column(values: NDArray[np.float64]) -> list[float | None]:
+    """`float32` of each; NaN stands for None."""
+    column: list[float | None] = values.astype(object).tolist()
+    # NaN is in no order.
+    for place in np.flatnonzero(~(np.abs(values) <= _FLOAT32_MAX)).tolist():
+        column[place] = None
+    return column
+
+
+def uint32_column(values: NDArray[np.int64]) -> list[int | None]:
+    """`uint32` of each; a negative number stands for None."""
+    column: list[int | None] = values.astype(object).tolist()
+    for place in np.flatnonzero((values < 0) | (values >= _UINT32_END)).tolist():
+        column[place] = None
+    return column
 
 
 def float64(value: float | None) -> float | None:

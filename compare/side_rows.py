@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from compare.outcomes import ComparedPair
 from compare.position_scores import NUMBER_COLUMNS
 from compare.row_values import (
     float32,
+    float32_column,
     float64,
     json_text,
     maybe_text,
@@ -18,6 +22,7 @@ from compare.row_values import (
     texts,
     uint16,
     uint32,
+    uint32_column,
 )
 from ingest.observation import Observation
 from ingest.packed_answer import pack
@@ -152,17 +157,24 @@ def answer_rows(compared: ComparedPair) -> Iterator[tuple[str, Row]]:
 
 def token_row(compared: ComparedPair, role: str, endpoint_name: str, seen: Observation) -> Row | None:
     """One row of `tokens`, or None where the endpoint gave no logprobs."""
-    if not seen.tokens:
+    tokens = seen.tokens
+    if not tokens:
         return None
-    shown = [token.top[:DISPLAY_ALTERNATIVES] for token in seen.tokens]
+    # No object a token: an answer has thousands of alternatives, and few of them are stored.
+    columns = tokens.columns
+    start, sizes = columns.start[:-1], np.diff(columns.start)
+    shown = np.minimum(sizes, DISPLAY_ALTERNATIVES)
+    is_shown = np.arange(len(columns.top_logprob)) - np.repeat(start, sizes) < DISPLAY_ALTERNATIVES
+    names = iter(texts(tokens.top_texts(DISPLAY_ALTERNATIVES)))
+    values = iter(float32_column(columns.top_logprob[is_shown]))
     return {
         **_observation_key(compared, role, endpoint_name),
-        "token": [text(token.text) for token in seen.tokens],
-        "token_id": [uint32(token.id) for token in seen.tokens],
-        "logprob": [float32(token.logprob) for token in seen.tokens],
-        "ranked": [min(token.ranked, 255) for token in seen.tokens],
-        "top_token": [[text(entry.text) for entry in top] for top in shown],
-        "top_logprob": [[float32(entry.logprob) for entry in top] for top in shown],
+        "token": texts(tokens.texts),
+        "token_id": uint32_column(columns.id),
+        "logprob": float32_column(columns.logprob),
+        "ranked": np.minimum(columns.ranked, 255).tolist(),
+        "top_token": [list(islice(names, size)) for size in shown.tolist()],
+        "top_logprob": [list(islice(values, size)) for size in shown.tolist()],
     }
 
 

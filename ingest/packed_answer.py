@@ -59,58 +59,67 @@ _FORMAT = msgspec.msgpack.Decoder(_Format)
 
 def pack(answer: KnownAnswer) -> bytes:
     """Pack it. Raises UnicodeEncodeError where a text has lone surrogates, which the reader never leaves."""
-    tokens = answer.observation.tokens
-    entries = list(chain.from_iterable(token.top for token in tokens))
-    names, places = _by_columns(tokens, entries) or _by_hand(entries)
-    known = [token.logprob for token in tokens]
+    tokens, columns = answer.observation.tokens, answer.observation.tokens.columns
+    names, places = _by_columns(tokens) or _by_hand(tokens)
+    has_logprob = ~np.isnan(columns.logprob)
     return _ENCODE.encode(
         _Packed(
             format=FORMAT,
             vocabulary_size=answer.vocabulary_size,
             observation=msgspec.structs.replace(answer.observation, tokens=Tokens()),
-            text=[token.text for token in tokens],
-            raw=[_short(token.raw, token.text) for token in tokens],
-            id=[token.id for token in tokens],
-            has_logprob=[logprob is not None for logprob in known],
-            logprob=_column([0.0 if logprob is None else logprob for logprob in known]),
-            ranked=[token.ranked for token in tokens],
-            sizes=[len(token.top) for token in tokens],
+            text=tokens.texts,
+            raw=[_short(raw, text) for raw, text in zip(tokens.raws, tokens.texts, strict=True)],
+            id=_numbered(columns.id),
+            has_logprob=has_logprob.tolist(),
+            logprob=_column(np.where(has_logprob, columns.logprob, 0.0)),
+            ranked=columns.ranked.tolist(),
+            sizes=np.diff(columns.start).tolist(),
             names=names,
             places=places.astype("<u4").tobytes(),
-            top_logprob=_column(tokens.columns.top_logprob),
+            top_logprob=_column(columns.top_logprob),
         )
     )
 
 
-def _by_columns(tokens: Tokens, entries: list[Alternative]) -> tuple[list[_Name], NDArray[np.int64]] | None:
+def _by_columns(tokens: Tokens) -> tuple[list[_Name], NDArray[np.int64]] | None:
     """The distinct entries and which of them each is, by the keys of their bytes and their ids.
 
     None where some bytes are unknown, or a token is not always written alike: `_by_hand` looks at each then,
     which takes four times as long.
     """
     keys, ids = tokens.columns.top_key, tokens.columns.top_id
-    if not len(entries) or len(keys) != len(entries) or (keys == NO_KEY).any():
+    if not len(keys) or (keys == NO_KEY).any():
         return None
     # Ids are under 2**31; an odd factor keeps them apart beside the keys, which are random.
     mixed = keys ^ (ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
-    distinct = [entries[place] for place in first.tolist()]
-    texts = [entry.text for entry in distinct]
-    numbers = places.tolist()
-    if [texts[number] for number in numbers] != [entry.text for entry in entries]:
+    written = tokens.top_texts()
+    texts = [written[place] for place in first.tolist()]
+    if [texts[number] for number in places.tolist()] != written:
         return None
     if not (np.array_equal(keys[first][places], keys) and np.array_equal(ids[first][places], ids)):
         return None
     raws: list[_Bytes] = [_SAME] * len(texts)
     is_other = keys_of([text.encode() for text in texts], NO_KEY) != keys[first]
     for place in np.flatnonzero(is_other).tolist():
-        raws[place] = distinct[place].raw
-    numbered = [None if number == NO_ID else number for number in ids[first].tolist()]
-    names: list[_Name] = list(zip(texts, raws, numbered, strict=True))
+        raws[place] = _entry(tokens, int(first[place])).raw
+    names: list[_Name] = list(zip(texts, raws, _numbered(ids[first]), strict=True))
     return names, places
 
 
-def _by_hand(entries: list[Alternative]) -> tuple[list[_Name], NDArray[np.int64]]:
+def _entry(tokens: Tokens, place: int) -> Alternative:
+    """The entry at a place among those of all lists."""
+    start = tokens.columns.start
+    token = int(np.searchsorted(start, place, side="right")) - 1
+    return tokens[token].top[place - int(start[token])]
+
+
+def _numbered(ids: NDArray[np.int64]) -> list[int | None]:
+    return [None if number == NO_ID else number for number in ids.tolist()]
+
+
+def _by_hand(tokens: Tokens) -> tuple[list[_Name], NDArray[np.int64]]:
+    entries = list(chain.from_iterable(token.top for token in tokens))
     keys = [(entry.text, _told(entry), entry.id) for entry in entries]
     distinct: dict[tuple[str, _Told, int | None], Alternative] = {}
     for key, entry in zip(keys, entries, strict=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from hashlib import blake2b
-from itertools import accumulate
 from multiprocessing import current_process
 from pathlib import Path
 
@@ -158,9 +157,9 @@ def keys_of(raws: list[bytes | None], no_key: int) -> NDArray[np.uint64]:
             dtype=np.uint64,
         )
     keys = np.empty(len(raws), dtype=np.uint64)
-    ends = np.array([*accumulate(0 if raw is None else len(raw) for raw in raws)], dtype=np.int64)
-    joined = b"".join(raw for raw in raws if raw is not None)
-    LIBRARY.gnomon_keys(joined, ends.ctypes.data, len(raws), SEED, keys.ctypes.data)
+    known = [b"" if raw is None else raw for raw in raws]
+    ends = np.cumsum(np.fromiter(map(len, known), np.int64, len(known)))
+    LIBRARY.gnomon_keys(b"".join(known), ends.ctypes.data, len(raws), SEED, keys.ctypes.data)
     keys[[raw is None for raw in raws]] = no_key
     return keys
 

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest import scan
+from ingest.leading_texts import texts_of_entries
 from ingest.logprobs import read_entry, with_id
 from ingest.observation import MAX_LOGPROB_TOKENS
 from ingest.scan import Scanner
 from ingest.token_bytes import has_foreign_marks
-from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns
+from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns, top_texts
 
 _TEXT = msgspec.json.Decoder(str)
 
@@ -60,6 +61,13 @@ class ScannedTokens:
             _TEXT.decode(source[begin - 1 : end + 1]) if escaped else source[begin:end].decode()
             for begin, end, escaped in spans
         ]
+
+    def top_texts(self, count: int | None) -> list[str]:
+        """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
+        source, (begins, ends) = self._source, self._entries
+        entries = [source[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        texts = texts_of_entries(entries, np.diff(self.columns.start).tolist(), count)
+        return top_texts(self.tokens(), count) if texts is None else texts
 
     def token(self, place: int) -> Token:
         """Make one token."""

@@ -72,6 +72,10 @@ class Backing(Protocol):
         """Return the chosen tokens' texts."""
         ...
 
+    def top_texts(self, count: int | None) -> list[str]:
+        """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
+        ...
+
     def token(self, place: int) -> Token:
         """Make one token."""
         ...
@@ -113,6 +117,21 @@ class Tokens(Sequence[Token]):
             known = self._backing
             self._texts = [token.text for token in self._all()] if known is None else known.texts()
         return self._texts
+
+    @property
+    def raws(self) -> list[bytes | None]:
+        """The chosen tokens' bytes, None where they are unknown."""
+        if self._backing is None:
+            return [token.raw for token in self._all()]
+        keys = self.columns.key
+        raws: list[bytes | None] = [text.encode() for text in self.texts]
+        for place in np.flatnonzero(keys_of(raws, NO_KEY) != keys).tolist():
+            raws[place] = None if keys[place] == NO_KEY else self._backing.token(place).raw
+        return raws
+
+    def top_texts(self, count: int | None = None) -> list[str]:
+        """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
+        return top_texts(self._all(), count) if self._backing is None else self._backing.top_texts(count)
 
     def __len__(self) -> int:
         return len(self._objects) if self._objects is not None else len(self.columns.id)
@@ -156,6 +175,11 @@ class Tokens(Sequence[Token]):
         if self._objects is None:
             return Tokens.backed, (self._backing,)
         return _with_columns, (*_fields_of(self._objects), self._columns)
+
+
+def top_texts(tokens: Sequence[Token], count: int | None) -> list[str]:
+    """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
+    return [entry.text for token in tokens for entry in token.top[:count]]
 
 
 def key_of(raw: bytes | None) -> int:

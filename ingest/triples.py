@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from ingest.alternatives import ROUNDING, SURE
 from ingest.fields import decoded, items_of
+from ingest.leading_texts import texts_of_triples
 from ingest.logprobs import AS_ID, DIFFERENCE_NATS, Head, clean_name, make_token
 from ingest.token_bytes import has_foreign_marks
-from ingest.tokens import NO_KEY, Token, TokenColumns
+from ingest.tokens import NO_KEY, Token, TokenColumns, top_texts
 from ingest.wire import MAX_FAST_BYTES, Listed
 from ingest.wire_lenient import as_float, as_int
 
@@ -77,6 +78,11 @@ class TripleTokens:
     def texts(self) -> list[str]:
         """Return the chosen tokens' texts."""
         return self._texts
+
+    def top_texts(self, count: int | None) -> list[str]:
+        """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
+        texts = texts_of_triples(self._source, count)
+        return top_texts(self.tokens(), count) if texts is None else texts
 
     def token(self, place: int) -> Token:
         """Make one token."""
