@@ -104,7 +104,8 @@ async def compare_without_pause(stage: CompareStage, pairs: Sequence[ResponsePai
 async def measure_beside(
     compare: Compare, pairs: Sequence[ResponsePair], endpoint: Endpoint, seconds: float
 ) -> Seen:
-    stage = CompareStage(compare)
+    # Not to be given up when it closes: the next round goes on with it.
+    stage = CompareStage(lambda given: compare(given))
     done = [0, 0]
     tasks = [asyncio.create_task(stage.run())]
     tasks += [asyncio.create_task(compare_without_pause(stage, pairs[n::4], done)) for n in range(4)]

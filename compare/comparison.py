@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import msgspec
 
 from compare.detect import detect_pair, tags_of
 from compare.metrics.embedding import TextEncoder
-from compare.result import Comparison
+from compare.result import Comparison, Finding
 from compare.score import ScoredPair, score_pairs
 from compare.verdict import judge
 from ingest.drafts import SPECULATIVE
@@ -35,10 +35,19 @@ def compare_pairs(
     rest of the batch is not lost. Raises SettingsError where the encoder or a route's schema cannot
     be loaded: that would fail for every pair. CPU-bound: call it from a worker thread.
     """
-    scored = _score(pairs, encoder, settings)
+    found: dict[int, tuple[Finding, ...] | DeadLetterError] = {}
+
+    def detect() -> None:
+        for number, pair in enumerate(pairs):
+            if number not in found:
+                found[number] = _findings(pair, settings)
+
+    # Detectors look at one pair at a time, and the encoder's threads need none of what they do.
+    scored = _score(pairs, encoder, settings, meanwhile=detect)
+    detect()
     return [
-        score if isinstance(score, DeadLetterError) else _compare(pair, score, settings)
-        for pair, score in zip(pairs, scored, strict=True)
+        score if isinstance(score, DeadLetterError) else _compare(pair, score, found[number], settings)
+        for number, (pair, score) in enumerate(zip(pairs, scored, strict=True))
     ]
 
 
@@ -60,12 +69,21 @@ def expected_of(pair: ResponsePair, routes: dict[str, RouteSettings]) -> Expecte
 
 
 def _score(
-    pairs: Sequence[ResponsePair], encoder: TextEncoder | None, settings: Settings
+    pairs: Sequence[ResponsePair],
+    encoder: TextEncoder | None,
+    settings: Settings,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[ScoredPair | DeadLetterError]:
     """Score the batch as one, and pair by pair only if something in it crashes."""
     try:
         return list(
-            score_pairs(pairs, encoder, settings.compare, lambda pair: expected_of(pair, settings.routes))
+            score_pairs(
+                pairs,
+                encoder,
+                settings.compare,
+                lambda pair: expected_of(pair, settings.routes),
+                meanwhile,
+            )
         )
     except GnomonError:
         raise
@@ -75,10 +93,24 @@ def _score(
     return [result for pair in pairs for result in _score([pair], encoder, settings)]
 
 
-def _compare(pair: ResponsePair, scored: ScoredPair, settings: Settings) -> Comparison | DeadLetterError:
+def _findings(pair: ResponsePair, settings: Settings) -> tuple[Finding, ...] | DeadLetterError:
     expected = expected_of(pair, settings.routes)
     try:
-        findings = detect_pair(pair, settings.detectors, expected)
+        return detect_pair(pair, settings.detectors, expected)
+    except Exception as error:
+        return _failed(pair, error)
+
+
+def _compare(
+    pair: ResponsePair,
+    scored: ScoredPair,
+    findings: tuple[Finding, ...] | DeadLetterError,
+    settings: Settings,
+) -> Comparison | DeadLetterError:
+    if isinstance(findings, DeadLetterError):
+        return findings
+    expected = expected_of(pair, settings.routes)
+    try:
         tags = tags_of(pair, settings.detectors) + _endpoint_tags(pair, settings)
         return Comparison(
             scores=scored.scores,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from compare.metrics.embedding import CosineResult, TextEncoder
@@ -56,10 +57,12 @@ def score_pairs(
     encoder: TextEncoder | None,
     settings: CompareSettings,
     expected_of: Callable[[ResponsePair], ExpectedStructure] | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[ScoredPair]:
     """Score pairs, in order. Every name of METRICS ends up either scored or unscored with a reason.
 
-    The encoder sees all texts of the batch at once; None leaves the cosines unscored. CPU-bound: call
+    The encoder sees all texts of the batch at once, on threads of its own; None leaves the cosines
+    unscored. Everything else is done while it works, and `meanwhile` is called then too. CPU-bound: call
     it from a worker thread. `expected_of` says what structure a pair's answers should have, where the
     request alone does not. Raises SettingsError if the encoder's model cannot be loaded.
     """
@@ -68,9 +71,9 @@ def score_pairs(
     owners: list[_Work] = []
     for pair in pairs:
         expected = expected_of(pair) if expected_of else expects_json(pair.mirrored.body)
-        owner = _score(sides_of(pair, expected))
+        owner = _work(sides_of(pair, expected))
         noise, candidate_noise = (
-            None if sides is None else _score(sides)
+            None if sides is None else _work(sides)
             for sides in (noise_of(pair, expected), candidate_noise_of(pair, expected))
         )
         works += [work for work in (owner, noise, candidate_noise) if work is not None]
@@ -80,29 +83,40 @@ def score_pairs(
                 owner.scores,
                 noise=None if noise is None else noise.scores,
                 candidate_noise=None if candidate_noise is None else candidate_noise.scores,
-                differing_paths=owner.differing_paths,
             )
         )
-    tokens = _put_tokens(works, settings)
-    for owner, result in zip(owners, results, strict=True):
-        found = tokens[id(owner)]
-        result.divergence, result.positions = found.divergence, found.positions
-        result.forced_positions = found.forced_positions
-    _put_cosines(works, encoder)
+    with ThreadPoolExecutor(1, "gnomon-encode") as thread:
+        # It waits for the encoder's own threads nearly all the time.
+        cosines = thread.submit(_cosines, works, encoder)
+        for work in works:
+            _score(work)
+        tokens = _put_tokens(works, settings)
+        for owner, result in zip(owners, results, strict=True):
+            found = tokens[id(owner)]
+            result.divergence, result.positions = found.divergence, found.positions
+            result.forced_positions = found.forced_positions
+            result.differing_paths = owner.differing_paths
+        if meanwhile is not None:
+            meanwhile()
+        for work, cosine in zip(works, cosines.result(), strict=True):
+            _put_cosine(cosine, work.scores)
     for work in works:
         _check_complete(work.scores)
     return results
 
 
-def _score(sides: Sides) -> _Work:
+def _work(sides: Sides) -> _Work:
+    return _Work(sides, (answer_text(sides.reference), answer_text(sides.candidate)))
+
+
+def _score(work: _Work) -> None:
     """Put every score that looks at one pair alone."""
-    work = _Work(sides, (answer_text(sides.reference), answer_text(sides.candidate)))
+    sides = work.sides
     score_text(sides, work.texts, work.scores)
     structure = score_structure(sides, work.scores)
     score_grounding(sides, structure.readings, work.scores)
     work.differing_paths = structure.differing + score_tool_calls(sides, work.scores)
     score_latency(sides, work.scores)
-    return work
 
 
 def _put_tokens(works: Sequence[_Work], settings: CompareSettings) -> dict[int, TokenResult]:
@@ -113,17 +127,15 @@ def _put_tokens(works: Sequence[_Work], settings: CompareSettings) -> dict[int, 
     return {id(work): result for work, result in zip(works, found, strict=True)}
 
 
-def _put_cosines(works: Sequence[_Work], encoder: TextEncoder | None) -> None:
+def _cosines(works: Sequence[_Work], encoder: TextEncoder | None) -> list[CosineResult]:
+    """Return the cosines of each work, in order."""
     answered = [work for work in works if work.sides.have_answers]
     if encoder is None:
-        results = [CosineResult(None, None, "embeddings_off") for _ in answered]
+        found = [CosineResult(None, None, "embeddings_off") for _ in answered]
     else:
-        results = encoder.encode_pairs([work.texts for work in answered])
-    for work in works:
-        if not work.sides.have_answers:
-            _put_cosine(CosineResult(None, None, "no_answer"), work.scores)
-    for work, result in zip(answered, results, strict=True):
-        _put_cosine(result, work.scores)
+        found = encoder.encode_pairs([work.texts for work in answered])
+    of = {id(work): result for work, result in zip(answered, found, strict=True)}
+    return [of.get(id(work), CosineResult(None, None, "no_answer")) for work in works]
 
 
 def _put_cosine(result: CosineResult, scores: Scores) -> None:
