@@ -193,7 +193,6 @@ class Pipeline:
         batch, settled = self._batcher.cut(self._is_current)
         began_ns = time.time_ns()
         written = await self._write(batch, {done.partition: done.epoch for done in settled})
-        del batch
         self._room.give_back(size)
         self._answer_room.give_back(answers)
         if written is not None:

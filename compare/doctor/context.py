@@ -48,9 +48,8 @@ async def check_context(endpoint: Endpoint, model: str, facts: Facts, wanted_tok
     (_, tokens, first), (_, _, second) = seen
     if first is None or second is None:
         return [unknown(name, f"{told}; no list at the first token")]
-    facts.front_is_read = first != second
     how_long = "a long prompt" if tokens is None else f"a prompt of {tokens} tokens"
-    if not facts.front_is_read:
+    if first == second:
         advice = "it is cut in silence: raise the server's context (Ollama: num_ctx), or cap the prompts"
         return [fail(name, f"{told}; the beginning of {how_long} changes nothing", advice)]
     expected = an_entry * count

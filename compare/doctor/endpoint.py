@@ -54,7 +54,6 @@ class Facts(msgspec.Struct):
     """Prompt tokens of each of PROMPTS, by its name."""
     text_tokens: dict[str, tuple[int, ...]] = {}
     """Token ids of some texts, where the server tokenizes."""
-    front_is_read: bool | None = None
 
 
 async def check_endpoint(endpoint: Endpoint, model: str) -> tuple[list[Check], Facts | None]:

@@ -57,11 +57,15 @@ def logging_to_stderr(settings: OperationsSettings) -> Iterator[None]:
     root.addHandler(handler)
     root.setLevel(level)
     # Libraries say at INFO what only their makers want to know, such as each HTTP request.
-    names = ("kafka", "aiohttp", "clickhouse_connect", "apscheduler", "urllib3", "opentelemetry")
-    quiet = {name: logging.getLogger(name).level for name in names}
-    for name in names:
+    least = dict.fromkeys(
+        ("kafka", "aiohttp", "clickhouse_connect", "urllib3", "opentelemetry"), logging.WARNING
+    )
+    # It warns of each tick that came while the one before was not done, which is how ticks are meant to be.
+    least["apscheduler"] = logging.ERROR
+    quiet = {name: logging.getLogger(name).level for name in least}
+    for name, lowest in least.items():
         if quiet[name] == logging.NOTSET:
-            logging.getLogger(name).setLevel(max(level, logging.WARNING))
+            logging.getLogger(name).setLevel(max(level, lowest))
     try:
         yield
     finally:

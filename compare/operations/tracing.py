@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -13,8 +12,6 @@ from compare.operations.observers import Observer
 from ingest.errors import FatalError
 from ingest.replay_plan import share_of
 from ingest.settings import OperationsSettings
-
-_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 @contextmanager
@@ -27,13 +24,15 @@ def tracing(settings: OperationsSettings, experiment: str, topic: str) -> Iterat
     if settings.otlp_url is None:
         yield []
         return
-    if any(importlib.util.find_spec(name.split(".")[0]) is None for name in _PACKAGES):
-        raise FatalError("operations.otlp_url needs OpenTelemetry: pip install 'gnomon[otel]'")
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise FatalError(
+            f"operations.otlp_url needs OpenTelemetry ({error}): pip install 'gnomon[otel]'"
+        ) from error
     resource = Resource.create({"service.name": "gnomon", "service.version": version("gnomon")})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=settings.otlp_url)))
