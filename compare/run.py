@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -98,29 +98,28 @@ def run_service(
         if signals is None:
             signals = stack.enter_context(StopSignals())
         stack.enter_context(redacted_logs(redactor))
+
+        def opened() -> Store:
+            return stack.enter_context(_open(settings.store, "any", startup_timeout_s))
+
         if store is None:
-            store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
+            store = opened()
         _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
         # It loads its model while the rest is opened, and while Kafka joins the group.
         compare = stack.enter_context(CompareProcess(_with_near_tie(store, settings)))
         purged = _waiting_for(partial(read_purged, store), startup_timeout_s)
-        # Calls on one handle wait for each other, and no insert shall wait for the alerts.
-        alert_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
         experiment = settings.experiment
-        alerts = AlertRunner(alert_store, settings.alerts, experiment.name, experiment.candidates)
-        alerts.start()
-        stack.callback(alerts.stop)
-        rollup_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
-        rollups = RollupRunner(rollup_store, settings.store)
-        rollups.start()
-        stack.callback(rollups.stop)
-        served_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
-        served = ServedWatch(served_store, settings)
-        served.start()
-        stack.callback(served.stop)
-        read_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
-        sweep_store = stack.enter_context(_open(settings.store, "any", startup_timeout_s))
-        sweeper = Sweeper(sweep_store, experiment.name, cluster=settings.store.cluster)
+        # A handle each: calls on one wait for each other, and no insert shall wait for the alerts.
+        runners: tuple[_Runner, ...] = (
+            AlertRunner(opened(), settings.alerts, experiment.name, experiment.candidates),
+            RollupRunner(opened(), settings.store),
+            ServedWatch(opened(), settings),
+        )
+        for runner in runners:
+            runner.start()
+            stack.callback(runner.stop)
+        read_store = opened()
+        sweeper = Sweeper(opened(), experiment.name, cluster=settings.store.cluster)
         sweeping = Ticker(sweeper.sweep, _SWEEP_INTERVAL_S, "sweeper")
         sweeping.start()
         stack.callback(sweeping.stop)
@@ -130,12 +129,9 @@ def run_service(
         counters = asyncio.run(service.serve(stop_when, on_progress))
         seconds = time.monotonic() - began
         if stop_when is not None:
-            alerts.stop()
-            alerts.run_once()
-            rollups.stop()
-            rollups.run_once()
-            served.stop()
-            served.run_once()
+            for runner in runners:
+                runner.stop()
+                runner.run_once()
     return RunReport(
         consumed=counters.consumed,
         compared=counters.compared,
@@ -146,6 +142,16 @@ def run_service(
         seconds=seconds,
         already_stored=counters.already_stored,
     )
+
+
+class _Runner(Protocol):
+    """Does its work now and then on a thread of its own."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def run_once(self) -> object: ...
 
 
 class _Service(msgspec.Struct):
