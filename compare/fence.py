@@ -19,7 +19,7 @@ import msgspec
 from compare.store.client import Store
 from compare.store.cluster_ddl import on_cluster
 from compare.store.errors import StoreQueryError
-from compare.store.native_block import Column
+from compare.writer import Inserts
 from ingest.errors import GnomonError, RetryError
 
 PATIENCE_S = 5.0
@@ -42,31 +42,8 @@ class Ownership(Protocol):
         """Whether this assignment still stands."""
 
 
-class InsertsBlocks(Protocol):
-    """The part of `compare.store.client.Store` that writing needs."""
-
-    def insert(  # noqa: D102
-        self,
-        table: str,
-        column_names: Sequence[str],
-        rows: Sequence[Sequence[Any]],
-        *,
-        dedup_token: str | None = None,
-        query_id: str | None = None,
-    ) -> None: ...
-
-    def insert_columns(  # noqa: D102
-        self,
-        table: str,
-        columns: Mapping[str, Column],
-        *,
-        dedup_token: str | None = None,
-        query_id: str | None = None,
-    ) -> None: ...
-
-
 class OwnedInserts:
-    """The store as the writer sees it. `insert` and `insert_columns` raise as the store's, and besides:
+    """The store as the writer sees it. `insert_columns` raises as the store's, and besides:
 
     LostPartitionError if a partition named by `owned` was taken away; RetryError if `stop` is set
     while the group membership is in doubt. A process that was stopped past its session timeout does
@@ -75,7 +52,7 @@ class OwnedInserts:
 
     def __init__(
         self,
-        store: InsertsBlocks,
+        store: Inserts,
         ownership: Ownership,
         stop: threading.Event,
         has_lease: Callable[[], bool] = lambda: True,
@@ -98,23 +75,10 @@ class OwnedInserts:
         finally:
             self._epochs = {}
 
-    def insert(
-        self,
-        table: str,
-        column_names: Sequence[str],
-        rows: Sequence[Sequence[Any]],
-        *,
-        dedup_token: str | None = None,
-        query_id: str | None = None,
-    ) -> None:
-        """See `Store.insert`."""
-        with self._attempt():
-            self._store.insert(table, column_names, rows, dedup_token=dedup_token, query_id=query_id)
-
     def insert_columns(
         self,
         table: str,
-        columns: Mapping[str, Column],
+        columns: Mapping[str, Sequence[Any]],
         *,
         dedup_token: str | None = None,
         query_id: str | None = None,

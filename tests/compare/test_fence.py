@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,20 +75,9 @@ class Spy:
         self.may_go = threading.Event()
         self.may_go.set()
 
-    def insert(
-        self,
-        table: str,
-        column_names: Sequence[str],
-        rows: Sequence[Sequence[Any]],
-        *,
-        dedup_token: str | None = None,
-        query_id: str | None = None,
-    ) -> None:
+    def insert_columns(self, table: str, columns: Any, **options: Any) -> None:
         self.tables.append(table)
         assert self.may_go.wait(20)
-
-    def insert_columns(self, table: str, columns: Any, **options: Any) -> None:
-        self.insert(table, (), ())
 
 
 def owned_ledger() -> tuple[Ledger, dict[int, int]]:
@@ -101,7 +90,7 @@ def test_nothing_is_inserted_for_a_partition_that_was_taken_away() -> None:
     spy = Spy()
     inserts = OwnedInserts(spy, ledger, threading.Event())
     with inserts.owned(epochs):
-        inserts.insert("tokens", (), ())
+        inserts.insert_columns("tokens", {})
         ledger.revoke(1)
         with pytest.raises(LostPartitionError, match="partition 1 was taken away"):
             inserts.insert_columns("pairs", {})
@@ -110,7 +99,7 @@ def test_nothing_is_inserted_for_a_partition_that_was_taken_away() -> None:
     # Given back, it is another assignment: what was made under the old one stays out.
     ledger.assign("t", TOPIC_ID, 1, 0)
     with inserts.owned(epochs), pytest.raises(LostPartitionError):
-        inserts.insert("pairs", (), ())
+        inserts.insert_columns("pairs", {})
     assert spy.tables == ["tokens", "pairs"]
 
 
@@ -121,7 +110,7 @@ def test_without_a_heartbeat_nothing_is_inserted_until_one_comes() -> None:
 
     def insert() -> None:
         with inserts.owned(epochs):
-            inserts.insert("pairs", (), ())
+            inserts.insert_columns("pairs", {})
 
     thread = threading.Thread(target=insert)
     thread.start()
@@ -133,7 +122,7 @@ def test_without_a_heartbeat_nothing_is_inserted_until_one_comes() -> None:
     lease.clear()
     stop.set()
     with inserts.owned(epochs), pytest.raises(RetryError, match="Kafka has not confirmed"):
-        inserts.insert("pairs", (), ())
+        inserts.insert_columns("pairs", {})
 
 
 def test_a_woken_owner_learns_that_it_lost_the_partition_before_it_inserts() -> None:
@@ -149,7 +138,7 @@ def test_a_woken_owner_learns_that_it_lost_the_partition_before_it_inserts() -> 
 
     inserts = OwnedInserts(spy, ledger, threading.Event(), has_lease)
     with inserts.owned(epochs), pytest.raises(LostPartitionError, match="partition 0"):
-        inserts.insert("pairs", (), ())
+        inserts.insert_columns("pairs", {})
     assert spy.tables == []
 
 
@@ -161,7 +150,7 @@ def test_an_attempt_under_way_is_waited_for() -> None:
 
     def insert() -> None:
         with inserts.owned({1: epochs[1]}):
-            inserts.insert("pairs", (), ())
+            inserts.insert_columns("pairs", {})
 
     thread = threading.Thread(target=insert)
     thread.start()
