@@ -16,7 +16,7 @@ from compare.store import Store
 from compare.writer import Writer
 from ingest.records import MirroredRequest, SourcePosition
 from tests.compare.batches import batch, compared, mirrored, other, position
-from tests.compare.test_pipeline import EXPERIMENT, envelope, raw
+from tests.compare.pipeline_rig import EXPERIMENT, envelope, raw
 
 NOW = datetime.now(UTC)
 

@@ -6,7 +6,7 @@ import uuid
 
 from compare.demo.broker import EmbeddedBroker, create_topic
 from ingest.settings import DeliverySettings
-from tests.ingest.test_kafka_source import kafka_settings, produce, running, take, until
+from tests.ingest.kafka_rig import kafka_settings, produce, running, take, until
 
 
 async def test_a_partition_held_half_taken_goes_on_though_another_was_read_meanwhile(
