@@ -35,19 +35,20 @@ def compare_pairs(
     rest of the batch is not lost. Raises SettingsError where the encoder or a route's schema cannot
     be loaded: that would fail for every pair. CPU-bound: call it from a worker thread.
     """
-    found: dict[int, tuple[Finding, ...] | DeadLetterError] = {}
+    expected = [expected_of(pair, settings.routes) for pair in pairs]
+    found: list[tuple[Finding, ...] | DeadLetterError] = []
 
     def detect() -> None:
-        for number, pair in enumerate(pairs):
-            if number not in found:
-                found[number] = _findings(pair, settings)
+        if not found:
+            found.extend([_findings(*both, settings) for both in zip(pairs, expected, strict=True)])
 
     # Detectors look at one pair at a time, and the encoder's threads need none of what they do.
-    scored = _score(pairs, encoder, settings, meanwhile=detect)
+    scored = _score(pairs, expected, encoder, settings, meanwhile=detect)
+    # Where scoring crashed before it came to that.
     detect()
     return [
-        score if isinstance(score, DeadLetterError) else _compare(pair, score, found[number], settings)
-        for number, (pair, score) in enumerate(zip(pairs, scored, strict=True))
+        score if isinstance(score, DeadLetterError) else _compare(pair, structure, score, findings, settings)
+        for pair, structure, score, findings in zip(pairs, expected, scored, found, strict=True)
     ]
 
 
@@ -70,31 +71,29 @@ def expected_of(pair: ResponsePair, routes: dict[str, RouteSettings]) -> Expecte
 
 def _score(
     pairs: Sequence[ResponsePair],
+    expected: Sequence[ExpectedStructure],
     encoder: TextEncoder | None,
     settings: Settings,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[ScoredPair | DeadLetterError]:
     """Score the batch as one, and pair by pair only if something in it crashes."""
     try:
-        return list(
-            score_pairs(
-                pairs,
-                encoder,
-                settings.compare,
-                lambda pair: expected_of(pair, settings.routes),
-                meanwhile,
-            )
-        )
+        return list(score_pairs(pairs, encoder, settings.compare, expected, meanwhile))
     except GnomonError:
         raise
     except Exception as error:
         if len(pairs) == 1:
             return [_failed(pairs[0], error)]
-    return [result for pair in pairs for result in _score([pair], encoder, settings)]
+    return [
+        result
+        for pair, structure in zip(pairs, expected, strict=True)
+        for result in _score([pair], [structure], encoder, settings)
+    ]
 
 
-def _findings(pair: ResponsePair, settings: Settings) -> tuple[Finding, ...] | DeadLetterError:
-    expected = expected_of(pair, settings.routes)
+def _findings(
+    pair: ResponsePair, expected: ExpectedStructure, settings: Settings
+) -> tuple[Finding, ...] | DeadLetterError:
     try:
         return detect_pair(pair, settings.detectors, expected)
     except Exception as error:
@@ -103,13 +102,13 @@ def _findings(pair: ResponsePair, settings: Settings) -> tuple[Finding, ...] | D
 
 def _compare(
     pair: ResponsePair,
+    expected: ExpectedStructure,
     scored: ScoredPair,
     findings: tuple[Finding, ...] | DeadLetterError,
     settings: Settings,
 ) -> Comparison | DeadLetterError:
     if isinstance(findings, DeadLetterError):
         return findings
-    expected = expected_of(pair, settings.routes)
     try:
         tags = tags_of(pair, settings.detectors) + _endpoint_tags(pair, settings)
         return Comparison(

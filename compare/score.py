@@ -56,25 +56,26 @@ def score_pairs(
     pairs: Sequence[ResponsePair],
     encoder: TextEncoder | None,
     settings: CompareSettings,
-    expected_of: Callable[[ResponsePair], ExpectedStructure] | None = None,
+    expected: Sequence[ExpectedStructure] | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[ScoredPair]:
     """Score pairs, in order. Every name of METRICS ends up either scored or unscored with a reason.
 
     The encoder sees all texts of the batch at once, on threads of its own; None leaves the cosines
     unscored. Everything else is done while it works, and `meanwhile` is called then too. CPU-bound: call
-    it from a worker thread. `expected_of` says what structure a pair's answers should have, where the
-    request alone does not. Raises SettingsError if the encoder's model cannot be loaded.
+    it from a worker thread. `expected` is the structure that each pair's answers should have; None: what
+    its request asks for. Raises SettingsError if the encoder's model cannot be loaded.
     """
     works: list[_Work] = []
     results: list[ScoredPair] = []
     owners: list[_Work] = []
-    for pair in pairs:
-        expected = expected_of(pair) if expected_of else expects_json(pair.mirrored.body)
-        owner = _work(sides_of(pair, expected))
+    if expected is None:
+        expected = [expects_json(pair.mirrored.body) for pair in pairs]
+    for pair, structure in zip(pairs, expected, strict=True):
+        owner = _work(sides_of(pair, structure))
         noise, candidate_noise = (
             None if sides is None else _work(sides)
-            for sides in (noise_of(pair, expected), candidate_noise_of(pair, expected))
+            for sides in (noise_of(pair, structure), candidate_noise_of(pair, structure))
         )
         works += [work for work in (owner, noise, candidate_noise) if work is not None]
         owners.append(owner)
