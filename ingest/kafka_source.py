@@ -2,8 +2,8 @@
 
 The owning thread alone calls the consumer. It goes on polling while partitions are paused (queue
 full, draining, a partition on hold), so that the group keeps us as a member; it commits when asked.
-kafka-python 3 runs the rebalance listener on an I/O thread of its own, while the owner is inside
-`poll`: the listener may not block, and awaits its commit.
+kafka-python 3 runs the rebalance listener on an I/O thread of its own, while the owner waits in a
+call of the consumer, whichever: the listener may not block, and awaits its commit.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from ingest.hand_over import Delivered, HandOver
 from ingest.kafka_connect import connect_consumer
 from ingest.kafka_errors import AwayLog, judge
 from ingest.kafka_parked import let_parked_go_on
-from ingest.kafka_prepare import NIL_TOPIC_ID as NIL_TOPIC_ID
-from ingest.kafka_prepare import Beginnings
+from ingest.kafka_prepare import NIL_TOPIC_ID, Beginnings
 from ingest.kafka_records import raw_record
 from ingest.retention import removed_until
 from ingest.settings import DeliverySettings, KafkaSettings
@@ -227,12 +226,13 @@ class KafkaSource:
                 continue
             turn = self._turns[tp.partition]
             begin = self._beginnings.look(tp, self._consumer, self._cluster)
-            if begin is None:
-                continue
             topic = self._settings.topic
             with self._lock:
                 # Looking asks the broker; meanwhile the I/O thread may take the partition and give it again.
                 if turn != self._turns[tp.partition]:
+                    self._beginnings.drop(tp.partition)
+                    continue
+                if begin is None:
                     continue
                 epoch = self._log.assign(topic, begin.topic_id, tp.partition, begin.start, begin.prepared)
                 self._assigned[tp.partition] = (epoch, begin.topic_id, begin.start)
@@ -262,6 +262,7 @@ class KafkaSource:
             records = polled.get(tp, [])
             if tp.partition not in self._assigned:
                 continue
+            turn = self._turns[tp.partition]
             epoch, topic_id, expected = self._assigned[tp.partition]
             if self._was_made_anew(topic_id):
                 self._begin_anew(tp, "the topic was made anew")
@@ -273,16 +274,18 @@ class KafkaSource:
             position = self._position(tp, records[-1].offset + 1 if records else expected)
             if not records and position < expected:
                 continue
-            self._assigned[tp.partition] = (epoch, topic_id, position)
             first = records[0].offset if records else position
-            if first > expected:
-                end = removed_until(self._consumer, tp, expected, first)
-                self._log.lose(tp.partition, epoch, expected, end)
+            end = removed_until(self._consumer, tp, expected, first) if first > expected else expected
+            with self._lock:
+                # As in `_prepare`: that may have asked the broker.
+                if turn != self._turns[tp.partition]:
+                    continue
+                self._assigned[tp.partition] = (epoch, topic_id, position)
+                self._progress[tp.partition] = Progress(position, self._consumer.highwater(tp))
+            self._log.lose(tp.partition, epoch, expected, end)
             # Noted before it is handed over: a record may not have an outcome before it is known.
             self._log.deliver(tp.partition, epoch, [record.offset for record in records], position)
             self._hand_over.put([Delivered(raw_record(record, topic_id), epoch) for record in records])
-            with self._lock:
-                self._progress[tp.partition] = Progress(position, self._consumer.highwater(tp))
 
     def _position(self, tp: Any, at_least: int) -> int:
         try:
@@ -343,7 +346,7 @@ class KafkaSource:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    # What follows runs on kafka-python's I/O thread, while the owner is inside poll() or close().
+    # What follows runs on kafka-python's I/O thread, while the owner waits in a call of the consumer.
 
     async def _revoked(self, partitions: Collection[int], *, is_lost: bool) -> None:
         offsets = {

@@ -169,3 +169,30 @@ async def test_a_partition_taken_and_given_while_it_is_looked_at_is_looked_at_ag
         assert source.waiting == (0, 0)
         before.steps[1].answer = Prepared()
         assert [item.record.value for item in await take(source, 2)] == [b"0", b"1"]
+
+
+async def test_what_was_begun_for_a_partition_before_it_was_taken_is_begun_anew(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    """It may be taken while Kafka is asked for its offset: reading back then begins from an old one."""
+    before = Before()
+    produce(broker.bootstrap, topic, [b"0", b"1"])
+    async with running(kafka_settings(broker.bootstrap, topic), before=before) as (source, _):
+        await until(lambda: len(before.steps) == 1)
+        before.steps[0].answer = Prepared()
+        await take(source, 2)
+        prepare, place = before.prepare, TopicPartition(topic, 0)
+
+        def interrupted(*arguments: Any, **options: Any) -> Any:
+            step = prepare(*arguments, **options)
+            if len(before.steps) == 2:
+                asyncio.run(source._revoked([0], is_lost=True))
+                source._given([place])
+            return step
+
+        before.prepare = interrupted  # type: ignore[method-assign]
+        source.reread([0])
+        await until(lambda: len(before.steps) == 3)
+        assert before.steps[1].is_cancelled
+        before.steps[2].answer = Prepared()
+        assert [item.record.value for item in await take(source, 2)] == [b"0", b"1"]
