@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from compare.store.client import Store
-from compare.store.cluster_ddl import on_cluster
+from compare.store.cluster_ddl import on_cluster, system_table
 from compare.store.errors import StoreQueryError
 from compare.writer import Inserts
 from ingest.errors import GnomonError, RetryError
@@ -159,12 +159,10 @@ def running_inserts(
     store: Store, group: str, topic_id: str, partition: int, cluster: str | None = None
 ) -> list[str]:
     """Ids, as the store has them, of running inserts with rows of this partition for this group."""
-    processes = "system.processes"
-    if cluster is not None:
-        processes = f"clusterAllReplicas('{cluster}', {processes})"
     rows = store.query(
         "SELECT initial_query_id, query_id, Settings['log_comment']"
-        f" FROM {processes} WHERE query_kind = 'Insert' OR query_kind = 'AsyncInsertFlush'"
+        f" FROM {system_table('processes', cluster)}"
+        " WHERE query_kind = 'Insert' OR query_kind = 'AsyncInsertFlush'"
     ).rows
     found = []
     for initial, query_id, comment in rows:

@@ -15,7 +15,7 @@ import msgspec
 
 from compare.purge_alerts import forget_examples
 from compare.store.client import Store
-from compare.store.cluster_ddl import local_table, on_cluster
+from compare.store.cluster_ddl import local_table, on_cluster, system_table
 from ingest.errors import FatalError, RetryError
 from ingest.outcome import SkipReason
 
@@ -218,10 +218,10 @@ def _positions(store: Store, selection: Selection, tables: _Tables) -> int:
 def _leave_tombstones(store: Store, selection: Selection, tables: _Tables) -> None:
     """One row of `outcomes` for each experiment and position. The newest version of a key is read."""
     keys = _keys(store, selection, tables, None)
-    has_experiment = [table for table in tables.all if table not in ("requests", "outcomes")]
     sources = " UNION ALL ".join(
         f"SELECT experiment, topic, topic_id, `partition`, `offset`, ingested_at FROM {table}"
-        for table in (*has_experiment, "outcomes")
+        for table in tables.all
+        if table != "requests"
     )
     version = int(datetime.now(UTC).timestamp() * 1_000_000)
     store.command(
@@ -269,14 +269,10 @@ def _delete(
         time.sleep(_POLL_S)
 
 
-def _system(table: str, cluster: str | None) -> str:
-    return f"system.{table}" if cluster is None else f"clusterAllReplicas('{cluster}', system.{table})"
-
-
 def _mutations(store: Store, table: str, cluster: str | None) -> dict[str, tuple[bool, str]]:
     """Mutation id to whether it is done, and why it last failed."""
     rows = store.query(
-        f"SELECT mutation_id, min(is_done), max(latest_fail_reason) FROM {_system('mutations', cluster)}"
+        f"SELECT mutation_id, min(is_done), max(latest_fail_reason) FROM {system_table('mutations', cluster)}"
         " WHERE database = {database:String} AND table = {table:String} GROUP BY mutation_id",
         {"database": store.database, "table": local_table(table, cluster)},
     ).rows
@@ -292,7 +288,7 @@ def _old_parts(
     deadline = time.monotonic() + wait_s
     while True:
         rows = store.query(
-            f"SELECT DISTINCT name FROM {_system('parts', cluster)} WHERE database = {{database:String}}"
+            f"SELECT DISTINCT name FROM {system_table('parts', cluster)} WHERE database = {{database:String}}"
             " AND table = {table:String} AND NOT active AND has({partitions:Array(String)}, partition_id)"
             " ORDER BY name",
             {
@@ -308,7 +304,7 @@ def _old_parts(
 
 def _detached(store: Store, cluster: str | None) -> int:
     ((count,),) = store.query(
-        f"SELECT count() FROM {_system('detached_parts', cluster)} WHERE database = {{database:String}}",
+        f"SELECT count() FROM {system_table('detached_parts', cluster)} WHERE database = {{database:String}}",
         {"database": store.database},
     ).rows
     return int(count)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from compare.store.client import Store
-from compare.store.cluster_ddl import local_table
+from compare.store.cluster_ddl import local_table, system_table
 
 KEYS = {
     "pairs": ("experiment", "candidate", "topic_id", "`partition`"),
@@ -62,13 +62,13 @@ def parts_by_day(store: Store, cluster: str | None) -> dict[date, str]:
     It changes whenever rows are inserted or a mutation has run, and never by a merge.
     """
     names = [local_table(table, cluster) for table in KEYS]
-    system = "system.parts" if cluster is None else f"clusterAllReplicas('{cluster}', system.parts)"
     rows = store.query(
         # A part's name ends in its mutation's version, if it has one.
         "SELECT toDate(`partition`) AS day, arrayStringConcat(arraySort(groupArray(state)), ' ') FROM ("
         " SELECT `partition`, concat(hostName(), ' ', table, ' ', toString(max(max_block_number)), '.',"
         " toString(max(toUInt64OrZero(splitByChar('_', name)[5])))) AS state"
-        f" FROM {system} WHERE database = {{database:String}} AND table IN {{tables:Array(String)}}"
+        f" FROM {system_table('parts', cluster)}"
+        " WHERE database = {database:String} AND table IN {tables:Array(String)}"
         " AND active AND rows > 0 GROUP BY hostName(), table, `partition`"
         ") GROUP BY day ORDER BY day",
         {"database": store.database, "tables": names},

@@ -44,6 +44,11 @@ def on_cluster(cluster: str | None) -> str:
     return "" if cluster is None else f" ON CLUSTER '{cluster}'"
 
 
+def system_table(name: str, cluster: str | None) -> str:
+    """`system.<name>`, of every host of the cluster."""
+    return f"system.{name}" if cluster is None else f"clusterAllReplicas('{cluster}', system.{name})"
+
+
 def for_cluster(statement: str, cluster: str, database: str) -> list[str]:
     """The statements that do on a cluster what `statement` does on a single server, in order.
 
