@@ -9,9 +9,9 @@ from typing import Any
 
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
-from kafka.net.compat import KafkaNetClient
 
 from ingest.errors import FatalError
+from ingest.kafka_client import Clients
 from ingest.kafka_errors import judge
 from ingest.kafka_options import common_options, require_broker
 from ingest.settings import KafkaSettings
@@ -35,12 +35,7 @@ def open_producer(settings: KafkaSettings) -> Iterator[Any]:
     """
     options = common_options(settings)
     require_broker(settings, timeout_s=_REACH_S / len(settings.bootstrap_servers))
-    clients: list[Any] = []
-
-    def keep_client(**config: Any) -> Any:
-        clients.append(KafkaNetClient(**config))
-        return clients[-1]
-
+    clients = Clients()
     try:
         producer = KafkaProducer(
             **options,
@@ -54,12 +49,10 @@ def open_producer(settings: KafkaSettings) -> Iterator[Any]:
             request_timeout_ms=_CONNECT_MS,
             delivery_timeout_ms=round(DELIVERY_S * 1000),
             metrics_enabled=False,
-            kafka_client=keep_client,
+            kafka_client=clients,
         )
     except kafka_errors.KafkaError as error:
-        # kafka-python leaves its thread and sockets behind when bootstrap fails.
-        for client in clients:
-            client.close()
+        clients.close()
         raise FatalError(_no_bootstrap(error, settings)) from error
     try:
         _require_topic(producer, clients, settings)
@@ -84,11 +77,10 @@ def _close(producer: Any) -> None:
             producer.close(timeout=0)
 
 
-def _require_topic(producer: Any, clients: list[Any], settings: KafkaSettings) -> None:
+def _require_topic(producer: Any, clients: Clients, settings: KafkaSettings) -> None:
     """Raise FatalError where the topic is missing: made by accident it would refuse large records."""
-    for client in clients:
-        # kafka-python 3.0 does not pass its own option on: the metadata request would make the topic.
-        client.cluster.config["allow_auto_create_topics"] = False
+    # kafka-python 3.0 does not pass its own option on: the metadata request would make the topic.
+    clients.cluster.config["allow_auto_create_topics"] = False
     try:
         producer.partitions_for(settings.topic)
     except kafka_errors.KafkaTimeoutError as error:
