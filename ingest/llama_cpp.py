@@ -36,10 +36,11 @@ TEMPLATE_KEYS = (
 
 
 class Props(msgspec.Struct, frozen=True):
-    """What `/props` says: the context of one slot, and how many slots there are."""
+    """What `/props` says: the context of one slot, how many slots there are, and the build, if told."""
 
     context_tokens: int
     slots: int
+    build: str = ""
 
 
 class LlamaCpp:
@@ -65,7 +66,8 @@ class LlamaCpp:
                 context = settings.get("n_ctx") if isinstance(settings, dict) else None
                 slots = value.get("total_slots")
                 if isinstance(context, int) and isinstance(slots, int):
-                    self._props = Props(context, slots)
+                    build = value.get("build_info")
+                    self._props = Props(context, slots, build if isinstance(build, str) else "")
         return self._props
 
     async def forced_prompt(self, body: dict[str, Any], path: str) -> ForcedPrompt | None:

@@ -30,9 +30,7 @@ async def find_engine(endpoint: Endpoint) -> Engine:
     listed, limit = await _models(endpoint)
     props = await LlamaCpp(endpoint).props()
     if props is not None:
-        _, value = await endpoint.request_json("GET", "/props")
-        build = value.get("build_info") if isinstance(value, dict) else None
-        return Engine("llama.cpp", _text(build), props.context_tokens, listed)
+        return Engine("llama.cpp", props.build, props.context_tokens, listed)
     # SGLang and Ollama have /version too, or answer it by chance: their own routes are asked first.
     status, value = await endpoint.request_json("GET", "/get_server_info")
     if status == 200 and isinstance(value, dict) and "version" in value:
