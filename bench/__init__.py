@@ -1,1 +1,1 @@
-"""Benchmarks, run by hand: each prints a ratio against a peer or a limit. None of them is a test."""
+"""Benchmarks (`make bench`, or one: `python -m bench.NAME`), and their helpers. None of them is a test."""

@@ -4,7 +4,7 @@ The real broker, the real engine in a process of its own, two stub endpoints tha
 `gnomon run` in child processes that are killed at random and at chosen moments: first one, then two on one
 consumer group, at last one that is frozen until the other has taken over, and wakes up. Then it counts, from
 what was produced, from the raw tables (whose merges are off), the views and the calls that the endpoints saw.
-It takes about ten minutes on an idle machine; the exit code is 1 if a line of the table is missed.
+It takes about twenty minutes; the exit code is 1 if a line of the table is missed.
 """
 
 from __future__ import annotations
