@@ -50,13 +50,9 @@ class Intake:
         """The request to replay, or why there is none: skipped or dead-lettered. Never raises."""
         if record.position in self._purged:
             return ended(record, now, Skipped(SkipReason.PURGED))
-        too_large = oversize(record)
-        if too_large is not None:
-            return ended(record, now, too_large)
-        try:
-            mirrored = decode(record, now)
-        except DeadLetterError as error:
-            return dead(record, now, error)
+        mirrored = decoded(record, now)
+        if isinstance(mirrored, OtherOutcome):
+            return mirrored
         sampled = skip_reason(mirrored, self._models) or self._sampler.sample(mirrored)
         if isinstance(sampled, Skipped):
             return ended(record, now, sampled, mirrored)
@@ -88,6 +84,17 @@ class Intake:
         if len(self._seen) > self._remembered_ids:
             self._seen.popitem(last=False)
         return None
+
+
+def decoded(record: RawRecord, now: datetime) -> MirroredRequest | OtherOutcome:
+    """The request that the record holds, or why it has none. Never raises."""
+    too_large = oversize(record)
+    if too_large is not None:
+        return ended(record, now, too_large)
+    try:
+        return decode(record, now)
+    except DeadLetterError as error:
+        return dead(record, now, error)
 
 
 def ended(

@@ -7,11 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from compare.intake import Intake, dead, ended
+from compare.intake import Intake, decoded, ended
 from compare.outcomes import OtherOutcome
 from compare.reprocess.stored import StoredRequest
-from ingest.decode import decode, oversize
-from ingest.errors import DeadLetterError
 from ingest.outcome import Skipped, SkipReason
 from ingest.records import MirroredRequest, RawRecord, SourcePosition
 from ingest.request import skip_reason
@@ -39,15 +37,9 @@ class StoredIntake(Intake):
         if record.position in self._purged:
             return ended(record, now, Skipped(SkipReason.PURGED))
         stored = self._request(record.position)
-        mirrored = stored.mirrored
-        if mirrored is None:
-            too_large = oversize(record)
-            if too_large is not None:
-                return ended(record, now, too_large)
-            try:
-                mirrored = decode(record, now)
-            except DeadLetterError as error:
-                return dead(record, now, error)
+        mirrored = stored.mirrored or decoded(record, now)
+        if isinstance(mirrored, OtherOutcome):
+            return mirrored
         mirrored = msgspec.structs.replace(
             mirrored,
             mirrored_at=stored.mirrored_at,
