@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from compare.row_values import milliseconds
 from compare.store.client import Store
 from ingest.errors import FatalError
 from ingest.kafka_reread import reread
@@ -160,7 +161,7 @@ def mark_replayed(store: Store, positions: Iterable[SourcePosition], now: dateti
         FROM dead_letters FINAL
         WHERE (topic_id, `partition`, `offset`) IN {keys:Array(Tuple(String, UInt32, UInt64))}
         """,
-        {"now": round(now.timestamp() * 1000), "keys": keys},
+        {"now": milliseconds(now), "keys": keys},
     )
 
 
@@ -184,7 +185,7 @@ def _conditions(wanted: LetterFilter) -> tuple[list[str], dict[str, Any]]:
             parameters[name] = value
     if wanted.since is not None:
         conditions.append("dead_letters_v1.ingested_at >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')")
-        parameters["since"] = round(wanted.since.timestamp() * 1000)
+        parameters["since"] = milliseconds(wanted.since)
     if wanted.is_waiting:
         conditions.append("isNull(dead_letters_v1.replayed_at)")
     if wanted.positions:

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 import msgspec
 
 from compare.purge_alerts import forget_examples
+from compare.row_values import microseconds
 from compare.store.client import Store
 from compare.store.cluster_ddl import local_table, on_cluster, system_table
 from ingest.errors import FatalError, RetryError
@@ -223,7 +224,7 @@ def _leave_tombstones(store: Store, selection: Selection, tables: _Tables) -> No
         for table in tables.all
         if table != "requests"
     )
-    version = int(datetime.now(UTC).timestamp() * 1_000_000)
+    version = microseconds(datetime.now(UTC))
     store.command(
         "INSERT INTO outcomes (experiment, topic, topic_id, `partition`, `offset`, kind, reason, detail,"
         " request_id, mirrored_at, ingested_at, version)"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from compare.row_values import microseconds
 from compare.store.client import Store
 from ingest.load_settings import settings_hash
 from ingest.settings import Settings, endpoint_names
@@ -25,7 +26,7 @@ def register_experiment(store: Store, settings: Settings) -> str:
         "settings_hash": digest,
         "settings": msgspec.json.encode(_public(settings), order="sorted").decode(),
         "ingested_at": now,
-        "version": int(now.timestamp() * 1_000_000),
+        "version": microseconds(now),
     }
     store.insert("experiments", tuple(row), [tuple(row.values())])
     return digest

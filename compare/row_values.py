@@ -97,6 +97,11 @@ def moment(value: datetime | None) -> datetime | None:
     return value.astimezone(UTC)
 
 
+def milliseconds(value: datetime) -> int:
+    """Unix milliseconds of an aware time."""
+    return round(value.timestamp() * 1000)
+
+
 def microseconds(value: datetime) -> int:
     """Unix microseconds: the `version` of a row."""
     return int(value.timestamp() * 1_000_000)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from compare.alerts.scheduler import Ticker
+from compare.row_values import microseconds
 from compare.store.client import Store
 from ingest.endpoint import Endpoint
 from ingest.errors import GnomonError
@@ -126,7 +127,7 @@ class ServedWatch:
             "seen_at": seen_at,
             "served_hash": served_hash(served),
             **msgspec.structs.asdict(served),
-            "version": int(now.timestamp() * 1_000_000),
+            "version": microseconds(now),
         }
 
 

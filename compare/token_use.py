@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 
+from compare.row_values import microseconds
 from compare.store.client import Store
 from ingest.token_budget import TokenUse
 
@@ -28,7 +29,7 @@ _COLUMNS = (
 def save_use(store: Store, experiment: str, run_id: str, uses: Mapping[tuple[str, date], TokenUse]) -> None:
     """Store what a run counted until now, by endpoint and day. Raises what the store raises."""
     now = datetime.now(UTC)
-    version = int(now.timestamp() * 1_000_000)
+    version = microseconds(now)
     rows = [
         (experiment, name, day, run_id, use.prompt, use.completion, use.estimated, use.calls, now, version)
         for (name, day), use in uses.items()

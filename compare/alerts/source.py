@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from compare.alerts.cursor import Cursor, Feed, PartitionKey
 from compare.alerts.fold import Seen
 from compare.alerts.series import FoldedPair
 from compare.detectors.history import HISTORY_FAULTY
+from compare.row_values import milliseconds
 from compare.store.client import Store
 
 MAX_PAIRS = 50_000
@@ -32,11 +32,6 @@ class Settled(msgspec.Struct, frozen=True):
     last_range_offset: int
     end_offset: int
     newest_ms: int
-
-
-def milliseconds(at: datetime) -> int:
-    """An aware UTC time as Unix milliseconds."""
-    return round(at.timestamp() * 1000)
 
 
 def read_feeds(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from compare.row_values import milliseconds
 from compare.store.client import Store
 from compare.store.errors import StoreQueryError
+from ingest.decode import CLOCK_TOLERANCE
 from ingest.errors import FatalError
 
-_CLAMP = timedelta(days=7)
-"""`mirrored_at` is within this of the first `ingested_at`, so no older day need be read."""
 _NOT_PARSED = (62, 46, 47, 43, 53, 59, 386, 42, 6, 27, 36, 179, 184, 207)
 """Syntax, an unknown function or column, types that do not fit: the condition's fault."""
 _REQUEST_COLUMNS = (
@@ -133,10 +133,11 @@ _TIME = (
 
 
 def _times(wanted: Wanted) -> dict[str, Any]:
+    # `mirrored_at` is within the tolerance of the first `ingested_at`, so no older day need be read.
     return {
         "start": milliseconds(wanted.start),
         "end": milliseconds(wanted.end),
-        "oldest": milliseconds(wanted.start - _CLAMP),
+        "oldest": milliseconds(wanted.start - CLOCK_TOLERANCE),
     }
 
 
@@ -186,11 +187,6 @@ def _query(wanted: Wanted, source: str) -> tuple[str, dict[str, Any]]:
         GROUP BY topic, topic_id, `partition`
     """
     return sql, parameters
-
-
-def milliseconds(time: datetime) -> int:
-    """Return Unix milliseconds."""
-    return round(time.timestamp() * 1000)
 
 
 def positions_of(place: Place, offsets: Sequence[int]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from compare.batcher import Completed
 from compare.reprocess.ledger import ReplayLedger
 from compare.reprocess.selection import Place, Selected
 from compare.reprocess.stored import StoredRequest
-from compare.row_values import json_text
+from compare.row_values import json_text, milliseconds
 from ingest.errors import FatalError, GnomonError, RetryError
 from ingest.hand_over import Delivered, HandOver
 from ingest.kafka_reread import reread
@@ -223,4 +223,4 @@ def _rebuilt(stored: StoredRequest) -> RawRecord:
     """What stands for the record: the intake takes the stored request, a dead letter shows its body."""
     assert stored.mirrored is not None
     value = json_text(stored.mirrored.body).encode()
-    return RawRecord(stored.position, round(stored.mirrored_at.timestamp() * 1000), None, value)
+    return RawRecord(stored.position, milliseconds(stored.mirrored_at), None, value)
