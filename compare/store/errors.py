@@ -16,7 +16,7 @@ REFUSED = "store_refused"
 """The reason of a row that the store can never take."""
 
 ROW_ERRORS = (DataError, ValueError, TypeError, AttributeError, OverflowError, struct.error)
-"""What clickhouse-connect raises when a Python value does not fit its column."""
+"""What a Python value that does not fit its column raises on the way to the store."""
 
 _ROW_CODES = frozenset(
     {
