@@ -15,7 +15,6 @@ from ingest.observation import Observation
 from ingest.tokens import Token
 
 CHAT = "/v1/chat/completions"
-COMPLETIONS = "/v1/completions"
 
 _SAME_NATS = 0.02
 """Two reads of one distribution differ by rounding; other temperatures or masks differ by far more."""

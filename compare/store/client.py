@@ -181,6 +181,9 @@ class Store:
             connection = self._connected()
             try:
                 parts = native_parts(columns, types, rows)
+            except errors.ROW_ERRORS as error:
+                raise errors.of_insert(error, table, self.where) from error
+            try:
                 connection.client.raw_insert(
                     table,
                     list(columns),
@@ -189,7 +192,8 @@ class Store:
                     fmt="Native",
                     compression="lz4" if connection.place == "far" else None,
                 )
-            except (ClickHouseError, OSError, *errors.ROW_ERRORS) as error:
+            except (ClickHouseError, OSError) as error:
+                # Nothing wider: a defect of the way there must not cost the rows.
                 raise errors.of_insert(error, table, self.where) from error
 
     def another(self) -> Store:

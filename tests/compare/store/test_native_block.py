@@ -14,7 +14,7 @@ from compare.store import Store
 from compare.store.client import connect_http
 from compare.store.lockfile import read_owner
 from compare.store.native_block import Column, Lists, Words, native_block
-from ingest.errors import FatalError
+from ingest.errors import DeadLetterError, FatalError
 from ingest.settings import StoreSettings
 
 TABLE = """
@@ -119,3 +119,24 @@ def test_a_column_that_does_not_fit_is_named(column: Column, kind: str, message:
 def test_a_column_that_the_table_lacks_is_named(store: Store) -> None:
     with pytest.raises(FatalError, match="table columns lacks nothing"):
         store.insert_columns("columns", {"nothing": np.arange(1)})
+
+
+def test_a_defect_of_the_way_there_costs_no_rows(
+    migrated_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends the run; taken for a bad row, every row of the batch would become a dead letter."""
+    store = migrated_store.another()
+    try:
+
+        def broken(*arguments: object, **options: object) -> None:
+            raise TypeError("a defect of ours")
+
+        monkeypatch.setattr(store._connected().client, "raw_insert", broken)
+        columns = {"experiment": ["e"], "action": ["pause"]}
+        with pytest.raises(TypeError, match="a defect of ours"):
+            store.insert_columns("controls", columns)
+        with pytest.raises(DeadLetterError):
+            store.insert_columns("controls", columns | {"partition": [object()]})
+    finally:
+        monkeypatch.undo()
+        store.close()
