@@ -18,6 +18,7 @@ from ingest.settings import KafkaSettings
 
 _DIGEST = b'{"gnomon.redacted":'
 _MARK_AT_ONCE = 500
+_NEWEST_FIRST = "ORDER BY dead_letters_v1.ingested_at DESC, topic_id, `partition`, `offset`, source"
 
 
 class LetterFilter(msgspec.Struct, frozen=True):
@@ -66,6 +67,20 @@ class DeadLetter(msgspec.Struct, frozen=True):
         return self.is_redacted and (self.record.value or b"").startswith(_DIGEST)
 
 
+class LetterLine(msgspec.Struct, frozen=True):
+    """What a list shows of a letter, without its bytes: they may be many. `size` is of the value."""
+
+    topic: str
+    partition: int
+    offset: int
+    ingested_at: datetime
+    reason: str
+    looks_like: str
+    size: int
+    detail: str
+    replayed_at: datetime | None
+
+
 class Unsendable(msgspec.Struct, frozen=True):
     """A letter that cannot be sent again, and why."""
 
@@ -73,8 +88,52 @@ class Unsendable(msgspec.Struct, frozen=True):
     why: str
 
 
-def find_letters(store: Store, wanted: LetterFilter, *, limit: int | None = None) -> list[DeadLetter]:
-    """Return the letters, newest first. Raises FatalError where a position is not written as one."""
+def letter_lines(store: Store, wanted: LetterFilter, *, limit: int) -> list[LetterLine]:
+    """Return the letters' lines, newest first. Raises FatalError where a position is not written as one."""
+    conditions, parameters = _conditions(wanted)
+    sql = f"""
+        SELECT topic, `partition`, `offset`, toUnixTimestamp64Milli(dead_letters_v1.ingested_at), reason,
+               if(schema_guess = '', source, schema_guess), length(ifNull(value, '')), detail,
+               toUnixTimestamp64Milli(dead_letters_v1.replayed_at)
+        FROM dead_letters_v1
+        WHERE {" AND ".join(conditions) or "1"}
+        {_NEWEST_FIRST}
+        LIMIT {limit:d}
+    """
+    return [
+        LetterLine(
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            ingested_at=_time(ingested),
+            reason=reason,
+            looks_like=looks_like,
+            size=size,
+            detail=detail,
+            replayed_at=None if replayed is None else _time(replayed),
+        )
+        for topic, partition, offset, ingested, reason, looks_like, size, detail, replayed in store.query(
+            sql, parameters
+        )
+    ]
+
+
+def letter_positions(store: Store, wanted: LetterFilter) -> list[str]:
+    """Return where the letters are, each position once, as `LetterFilter.positions` takes them."""
+    conditions, parameters = _conditions(wanted)
+    sql = f"""
+        SELECT DISTINCT topic_id, `partition`, `offset` FROM dead_letters_v1
+        WHERE {" AND ".join(conditions) or "1"}
+        ORDER BY topic_id, `partition`, `offset`
+    """
+    return ["/".join(map(str, row)) for row in store.query(sql, parameters)]
+
+
+def find_letters(store: Store, wanted: LetterFilter) -> list[DeadLetter]:
+    """Return the letters whole, newest first: ask for a few, their bytes may be many.
+
+    Raises FatalError where a position is not written as one.
+    """
     conditions, parameters = _conditions(wanted)
     sql = f"""
         SELECT experiment, topic, topic_id, `partition`, `offset`, source, reason, detail, request_id,
@@ -83,8 +142,7 @@ def find_letters(store: Store, wanted: LetterFilter, *, limit: int | None = None
                toUnixTimestamp64Milli(replayed_at)
         FROM dead_letters_v1
         WHERE {" AND ".join(conditions) or "1"}
-        ORDER BY ingested_at DESC, topic_id, `partition`, `offset`, source
-        {"" if limit is None else f"LIMIT {limit:d}"}
+        {_NEWEST_FIRST}
     """
     return [_letter(row) for row in store.query(sql, parameters)]
 
@@ -126,7 +184,7 @@ def records_to_send(
 
 
 def send_again(
-    store: Store, records: Sequence[RawRecord], kafka: KafkaSettings, *, keep_times: bool
+    store: Store, records: Iterable[RawRecord], kafka: KafkaSettings, *, keep_times: bool
 ) -> Iterator[RawRecord]:
     """Send the records to the mirror topic, mark their letters, and yield each that is sent.
 

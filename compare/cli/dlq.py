@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,10 +16,13 @@ from compare.cli.times import TimeOrAgo
 
 if TYPE_CHECKING:
     from compare.letters import DeadLetter
+    from ingest.records import RawRecord
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _SHOWN_BYTES = 4_000
+_READ_AT_ONCE = 16
+"""Letters of 20 MiB, written in hexadecimal on the way: 640 MiB."""
 
 
 def _filter_options(function: F) -> F:
@@ -58,7 +61,7 @@ def list_letters(
     config_file: Path | None,
 ) -> None:
     """Count the dead letters by reason and list the newest."""
-    from compare.letters import LetterFilter, count_letters, find_letters
+    from compare.letters import LetterFilter, count_letters, letter_lines
     from compare.store.client import open_store
     from compare.store.print_table import format_result
     from compare.visible import visible_line
@@ -66,19 +69,19 @@ def list_letters(
     wanted = LetterFilter(experiment=experiment, reason=reason, since=since, is_waiting=waiting)
     with open_store(locate_store(folder, config_file), role="reader") as store:
         counts = count_letters(store, wanted)
-        letters = find_letters(store, wanted, limit=rows)
+        lines = letter_lines(store, wanted, limit=rows)
     table = [
         (
-            f"{letter.record.position.partition}/{letter.record.position.offset}",
-            letter.record.position.topic,
-            letter.ingested_at.isoformat(" ", "seconds").removesuffix("+00:00"),
-            letter.reason,
-            letter.schema_guess or letter.source,
-            len(letter.record.value or b""),
-            visible_line(letter.detail, 80 if output_format == "table" else None),
-            letter.replayed_at and letter.replayed_at.isoformat(" ", "seconds").removesuffix("+00:00"),
+            f"{line.partition}/{line.offset}",
+            line.topic,
+            _shown_time(line.ingested_at),
+            line.reason,
+            line.looks_like,
+            line.size,
+            visible_line(line.detail, 80 if output_format == "table" else None),
+            line.replayed_at and _shown_time(line.replayed_at),
         )
-        for letter in letters
+        for line in lines
     ]
     columns = ("position", "topic", "ingested_at", "reason", "looks like", "bytes", "detail", "replayed_at")
     if output_format != "table":
@@ -157,10 +160,11 @@ def replay(
     key and headers. However often a record is sent, its request is compared once: a second time it is
     skipped as a duplicate. POSITIONS as `gnomon dlq list` has them, or options that choose.
     """
+    import msgspec
     from rich.console import Console
     from rich.progress import Progress
 
-    from compare.letters import LetterFilter, find_letters, records_to_send, send_again
+    from compare.letters import LetterFilter, find_letters, letter_positions, records_to_send, send_again
     from compare.store.client import open_store
 
     if not (positions or experiment or reason or since or takes_all):
@@ -173,27 +177,40 @@ def replay(
         positions=positions,
         is_waiting=not again,
     )
+    refused = 0
     with open_store(settings.store, role="reader" if dry_run else "any") as store:
-        letters = find_letters(store, wanted)
-        records, refused = records_to_send(letters, settings.kafka, allow_redacted=redacted)
-        for unsendable in refused:
-            click.echo(f"{unsendable.letter.place}: not sent: {unsendable.why}", err=True)
-        if dry_run or not records:
-            what = f"{len(records)} records would be sent to {settings.kafka.topic}"
-            click.echo(what if records else "nothing to send")
+        places = letter_positions(store, wanted)
+
+        def records() -> Iterator[RawRecord]:
+            """A few at a time: all of them may be more than the memory holds."""
+            nonlocal refused
+            for first in range(0, len(places), _READ_AT_ONCE):
+                some = tuple(places[first : first + _READ_AT_ONCE])
+                letters = find_letters(store, msgspec.structs.replace(wanted, positions=some))
+                sendable, others = records_to_send(letters, settings.kafka, allow_redacted=redacted)
+                refused += len(others)
+                for unsendable in others:
+                    click.echo(f"{unsendable.letter.place}: not sent: {unsendable.why}", err=True)
+                yield from sendable
+
+        topic = settings.kafka.topic
+        if not places:
+            click.echo("nothing to send")
+        elif dry_run:
+            click.echo(f"{sum(1 for _ in records())} records would be sent to {topic}")
         else:
             if not yes:
-                click.confirm(f"Send {len(records)} records to {settings.kafka.topic}?", abort=True, err=True)
+                click.confirm(f"Send {len(places)} records to {topic}?", abort=True, err=True)
             with Progress(console=Console(stderr=True), transient=True) as progress:
-                for _ in progress.track(
-                    send_again(store, records, settings.kafka, keep_times=keep_times),
-                    total=len(records),
-                    description="sending",
-                ):
-                    pass
-            click.echo(f"{len(records)} records sent to {settings.kafka.topic}, {len(refused)} not")
+                sending = send_again(store, records(), settings.kafka, keep_times=keep_times)
+                sent = sum(1 for _ in progress.track(sending, total=len(places), description="sending"))
+            click.echo(f"{sent} records sent to {topic}, {refused} not")
     if refused:
         raise SystemExit(1)
+
+
+def _shown_time(time: datetime) -> str:
+    return time.isoformat(" ", "seconds").removesuffix("+00:00")
 
 
 def _letter_text(letter: DeadLetter) -> str:
