@@ -22,6 +22,7 @@ from ingest.settings import (
     StoreSettings,
 )
 from tests.fixtures.stub_endpoint import StubEndpoint
+from tests.integration.background import Service
 
 
 def envelope(request_id: str, content: str = "Say something.", **body: object) -> bytes:
@@ -126,3 +127,10 @@ def bench(broker: EmbeddedBroker, tmp_path: Path, stubs: tuple[StubEndpoint, Stu
     made = Bench(broker.bootstrap, tmp_path / "store", stubs[0].url, stubs[1].url)
     made.make_topics()
     return made
+
+
+@pytest.fixture(autouse=True)
+def services_end() -> Iterator[None]:
+    """No service outlives its test: the next one could not open a store."""
+    yield
+    Service.end_all()

@@ -14,8 +14,9 @@ import msgspec
 from kafka import KafkaProducer
 
 from tests.fixtures.stub_endpoint import StubEndpoint
+from tests.integration.background import until
 from tests.integration.conftest import Bench, envelope
-from tests.integration.test_outages import ROOT, config_of, until
+from tests.integration.test_outages import ROOT, config_of
 
 MIB = 1024 * 1024
 SIZES = [1 * MIB, 15 * MIB, 1000, 16 * MIB, 16 * MIB + 1, 19 * MIB, 1000]

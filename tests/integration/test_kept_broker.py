@@ -11,8 +11,8 @@ from kafka import KafkaProducer
 
 from tests.fixtures.kept_broker import KeptBroker
 from tests.fixtures.stub_endpoint import StubEndpoint
+from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
-from tests.integration.test_outages import Service, until
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
 pytestmark = [

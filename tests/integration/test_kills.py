@@ -17,8 +17,9 @@ import pytest
 from compare.store.client import open_store
 from compare.writer import WRITE_ORDER
 from tests.fixtures.stub_endpoint import StubEndpoint
+from tests.integration.background import Service
 from tests.integration.conftest import Bench, envelope
-from tests.integration.test_outages import ROOT, Service, config_of
+from tests.integration.test_outages import ROOT, config_of
 
 CHILD = """
 import os, signal, sys

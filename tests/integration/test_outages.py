@@ -8,9 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,9 +17,8 @@ import msgspec
 import pytest
 
 from compare.cli.locate import embedded_store
-from compare.counters import Counters
 from compare.demo.child import ChildProcess
-from compare.run import RunReport, run_service
+from compare.run import run_service
 from compare.store import migrate
 from compare.store.client import open_store
 from compare.store.lockfile import read_owner
@@ -28,49 +26,10 @@ from ingest.errors import FatalError
 from ingest.settings import KafkaSettings, StoreSettings
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.fixtures.tcp_proxy import TcpProxy
+from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
 
 ROOT = Path(__file__).parents[2]
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
-class Service:
-    """`run_service` on a thread: what it returned or raised, and its counters meanwhile."""
-
-    def __init__(self, bench: Bench, outcomes: int) -> None:
-        self.stored = 0
-        self._bench = bench
-        self._outcomes = outcomes
-        self._result: list[RunReport | BaseException] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        def stop_when(counters: Counters) -> bool:
-            self.stored = counters.outcomes
-            return counters.outcomes >= self._outcomes
-
-        try:
-            self._result.append(run_service(self._bench.settings, stop_when=stop_when))
-        except BaseException as error:
-            self._result.append(error)
-
-    def end(self) -> None:
-        """Let it drain and end, whatever it has stored."""
-        self._outcomes = 0
-
-    def report(self) -> RunReport:
-        self._thread.join(120)
-        (result,) = self._result
-        if isinstance(result, BaseException):
-            raise result
-        return result
 
 
 def config_of(bench: Bench, path: Path) -> Path:

@@ -14,8 +14,9 @@ import pytest
 from compare.demo.broker import EmbeddedBroker
 from compare.store.client import open_store
 from tests.fixtures.stub_endpoint import StubEndpoint
+from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
-from tests.integration.test_outages import ROOT, Service, config_of, until
+from tests.integration.test_outages import ROOT, config_of
 
 RECORDS, ALL = 200, 400
 ACCOUNTING = "SELECT sum(consumed), sum(compared), sum(unaccounted) FROM accounting_v1"

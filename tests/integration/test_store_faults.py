@@ -18,8 +18,8 @@ from compare.store.client import open_store
 from compare.store.lockfile import read_owner
 from ingest.settings import StoreSettings
 from tests.fixtures.stub_endpoint import StubEndpoint
+from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
-from tests.integration.test_outages import Service, until
 
 RECORDS = 120
 ACCOUNTING = "SELECT consumed, compared, dead_lettered, unaccounted FROM accounting_v1"
