@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 import click
 
+from compare.cli.alerts import alerts
 from compare.cli.control import pause, resume, status
 from compare.cli.dashboard import dashboard
 from compare.cli.demo import demo
@@ -56,6 +57,7 @@ for command in (
     pause,
     resume,
     status,
+    alerts,
     dashboard,
 ):
     cli.add_command(command)

@@ -1,0 +1,10 @@
+"""`gnomon alerts`: the group that its commands are added to."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+def alerts() -> None:
+    """Look at alerts, acknowledge and silence them, and test their sinks."""
