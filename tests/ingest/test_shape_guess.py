@@ -33,7 +33,7 @@ _NATIVE = json.dumps(
         (b'{"prompt": "x", ]', "openai"),
         (b'{"event": "login"}', "json"),
         (b"[1, 2", "json"),
-        (gzip.compress(_NATIVE), "gzip"),
+        (gzip.compress(_NATIVE, mtime=0), "gzip"),
         (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
         (b"\x00\x00\x00\x00\x07" + _NATIVE, "confluent"),
         (_NATIVE.decode().encode("utf-16"), "utf-16"),
