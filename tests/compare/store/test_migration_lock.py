@@ -18,7 +18,8 @@ import pytest
 
 from compare.store import Store, migrate, open_store
 from compare.store.errors import StoreQueryError
-from compare.store.migration_lock import Lease, MigrationLock, leases_of
+from compare.store.migration_lock import LOCK_NAME, MigrationLock
+from compare.store.table_lease import Lease, leases_of
 from ingest.errors import FatalError, RetryError
 from ingest.settings import StoreSettings
 
@@ -86,12 +87,25 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def states(store: Store) -> list[tuple[int, bool]]:
-    return [(generation, lease.is_released) for generation, lease in sorted(leases_of(store)[0].items())]
+    return [
+        (generation, lease.is_released)
+        for generation, lease in sorted(leases_of(store, LOCK_NAME)[0].items())
+    ]
+
+
+def held_until_lost(lock: MigrationLock) -> None:
+    assert lock.lease._renewer is not None
+    lock.lease._renewer.join(timeout=30)
+
+
+def stop_renewing(lock: MigrationLock) -> None:
+    lock.lease._stop.set()
+    held_until_lost(lock)
 
 
 def expire(store: Store, generation: int) -> None:
     """Write a lease that ran out, as a dead holder's does after a while."""
-    leases, now = leases_of(store)
+    leases, now = leases_of(store, LOCK_NAME)
     past = msgspec.structs.replace(leases[generation], until=now - timedelta(seconds=1))
     comment = msgspec.json.encode(past).decode()
     store.command(f"ALTER TABLE schema_lock_{generation} MODIFY COMMENT '{comment}'")
@@ -127,7 +141,7 @@ def test_after_a_killed_holder_the_next_one_takes_over_and_finishes(
     assert states(store) == [(1, False)]
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
-    lease = leases_of(store)[0][1]
+    lease = leases_of(store, LOCK_NAME)[0][1]
     assert lease.holder.endswith(f":{holder.pid}")
     assert [row[0] for row in store.query("DESCRIBE TABLE one")] == ["a", "b"]
 
@@ -137,7 +151,7 @@ def test_after_a_killed_holder_the_next_one_takes_over_and_finishes(
             store, shipped=migrate.shipped_migrations(tmp_path), lease_seconds=lease_seconds
         )
         assert migrate.plan(store, shipped=migrate.shipped_migrations(tmp_path)) == []
-    assert leases_of(store)[1] > lease.until
+    assert leases_of(store, LOCK_NAME)[1] > lease.until
     assert [step.name for step in steps] == ["0002_widen_one.sql"]
     assert [row[0] for row in store.query("DESCRIBE TABLE one")] == ["a", "b", "c"]
     assert states(store) == [(2, True)]
@@ -148,11 +162,11 @@ def test_after_a_killed_holder_the_next_one_takes_over_and_finishes(
 
 def test_a_holder_at_a_long_statement_keeps_the_lock(store: Store) -> None:
     with MigrationLock(store, lease_seconds=2.4) as lock:
-        first = leases_of(store)[0][1]
+        first = leases_of(store, LOCK_NAME)[0][1]
         # The holder's own connection is busy for longer than the lease.
         store.query("SELECT sleep(3)")
         lock.check()
-        leases, now = leases_of(store)
+        leases, now = leases_of(store, LOCK_NAME)
         assert leases[1].until > now > first.until
         assert (leases[1].since, leases[1].token) == (first.since, first.token)
 
@@ -174,7 +188,7 @@ def test_the_lease_says_who_since_when_and_until_when(store: Store) -> None:
 def test_a_second_holder_waits_until_the_first_gives_it_back(store: Store) -> None:
     with store.another() as second, MigrationLock(store):
         contender = MigrationLock(second)
-        assert contender._try() is False
+        assert contender.lease.take() is False
         assert states(store) == [(1, False)]
     with store.another() as second, MigrationLock(second):
         assert states(store) == [(2, False)]
@@ -186,11 +200,11 @@ def test_of_two_that_see_the_same_expired_lease_one_gets_the_lock(store: Store) 
     with MigrationLock(store):
         expire(store, 1)
         late = MigrationLock(store)
-        before = leases_of(store)
+        before = leases_of(store, LOCK_NAME)
         with pytest.MonkeyPatch.context() as patch, MigrationLock(store):
-            stale = iter([before, leases_of(store)])
-            patch.setattr("compare.store.migration_lock.leases_of", lambda _: next(stale))
-            assert late._try() is False
+            stale = iter([before, leases_of(store, LOCK_NAME)])
+            patch.setattr("compare.store.table_lease.leases_of", lambda *_: next(stale))
+            assert late.lease.take() is False
             assert states(store) == [(2, False)]
 
 
@@ -198,7 +212,7 @@ def test_one_that_slept_through_several_generations_gets_nothing(store: Store) -
     """It looked at generation 1; by now 2 is gone, so CREATE of 2 works, and 3 is held."""
     with MigrationLock(store):
         pass
-    before = leases_of(store)
+    before = leases_of(store, LOCK_NAME)
     with MigrationLock(store):
         pass
     with MigrationLock(store):
@@ -207,9 +221,10 @@ def test_one_that_slept_through_several_generations_gets_nothing(store: Store) -
         with pytest.MonkeyPatch.context() as patch:
             answers = iter([before])
             patch.setattr(
-                "compare.store.migration_lock.leases_of", lambda one: next(answers, None) or leases_of(one)
+                "compare.store.table_lease.leases_of",
+                lambda *one: next(answers, None) or leases_of(*one),
             )
-            assert late._try() is False
+            assert late.lease.take() is False
         assert states(store) == [(3, False)]
 
 
@@ -217,7 +232,7 @@ def test_a_holder_whose_lease_ran_out_is_told_and_leaves_the_next_one_alone(stor
     with MigrationLock(store, lease_seconds=6) as lock:
         expire(store, 1)
         with MigrationLock(store, lease_seconds=30):
-            lock._renewer.join(timeout=30)
+            held_until_lost(lock)
             with pytest.raises(RetryError, match=r"the migration lock of database l_\w+ ran out after 6 s"):
                 lock.check()
             assert states(store) == [(2, False)]
@@ -226,8 +241,7 @@ def test_a_holder_whose_lease_ran_out_is_told_and_leaves_the_next_one_alone(stor
 
 def test_a_holder_that_renews_no_more_is_told_before_its_next_statement(store: Store) -> None:
     with MigrationLock(store, lease_seconds=0.2) as lock:
-        lock._stop.set()
-        lock._renewer.join()
+        stop_renewing(lock)
         time.sleep(0.25)
         with pytest.raises(RetryError, match="ran out after 0.2 s"):
             lock.check()
@@ -246,12 +260,12 @@ def test_an_error_of_the_store_is_no_lost_race(store: Store) -> None:
         lock = MigrationLock(gone)
         gone.close()
         with pytest.raises(StoreQueryError, match="nowhere_at_all"):
-            lock._try()
+            lock.lease.take()
 
 
 def test_a_lease_survives_its_journey_through_a_comment(store: Store) -> None:
     lock = MigrationLock(store)
-    lock._holder = 'o\'hara\\host "1":7'
+    lock.lease._holder = 'o\'hara\\host "1":7'
     with lock:
-        lease: Lease = leases_of(store)[0][1]
+        lease: Lease = leases_of(store, LOCK_NAME)[0][1]
         assert lease.holder == 'o\'hara\\host "1":7'
