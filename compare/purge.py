@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 import msgspec
 
 from compare.purge_alerts import forget_examples
+from compare.purge_golden import forget_cases
 from compare.row_values import microseconds
 from compare.store.client import Store
 from compare.store.cluster_ddl import local_table, on_cluster, system_table
@@ -74,6 +75,8 @@ class PurgeReport(msgspec.Struct, frozen=True):
     stale_rollups: tuple[str, ...]
     """Rollups that nobody has rebuilt."""
     detached_parts: int
+    golden_cases: int = 0
+    """Cases of golden sets that were made of what went."""
 
     @property
     def is_clean(self) -> bool:
@@ -126,9 +129,9 @@ def purge(
     positions = _positions(store, selection, tables)
     touched: dict[str, dict[str, None]] = {table: {} for table in tables.all}
     known = {table: _mutations(store, table, cluster).keys() for table in tables.all}
-    alerts = forget_examples(
-        store, selection.value, selection.request_id, _keys(store, selection, tables, None), cluster
-    )
+    keys = _keys(store, selection, tables, None)
+    alerts = forget_examples(store, selection.value, selection.request_id, keys, cluster)
+    golden_cases = forget_cases(store, selection.column, selection.value, keys, cluster)
     for _ in range(_MAX_ROUNDS):
         # A record that is under way may be stored while we are at it.
         left = {table: _rows(store, selection, tables, table, cluster) for table in tables.all}
@@ -155,7 +158,7 @@ def purge(
     if rebuild_days is not None and days and tables.rollups:
         rebuild_days(days)
     stale = tables.rollups if days and rebuild_days is None else ()
-    return PurgeReport(positions, done, alerts, days, stale, _detached(store, cluster))
+    return PurgeReport(positions, done, alerts, days, stale, _detached(store, cluster), golden_cases)
 
 
 def _tables(store: Store, selection: Selection) -> _Tables:

@@ -9,12 +9,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
-Positive = Annotated[float, Meta(gt=0.0)]
-PositiveInt = Annotated[int, Meta(ge=1)]
-NonNegativeInt = Annotated[int, Meta(ge=0)]
-NonNegative = Annotated[float, Meta(ge=0.0)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+from ingest.settings_alerts import AlertSettings
+from ingest.settings_types import Fraction, Name, NonNegative, NonNegativeInt, Positive, PositiveInt
 
 
 class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,8 +41,8 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     """Days that each table keeps its rows, counted from `ingested_at`; 0 keeps them for ever.
 
     A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
-    outcomes, delivered_ranges and token_use 400, dead_letters 90, requests, observations, findings and
-    forced_pairs 30, tokens, positions and reference_answers 14.
+    outcomes, delivered_ranges and token_use 400, dead_letters and golden_results 90, requests, observations,
+    findings and forced_pairs 30, tokens, positions and reference_answers 14.
     """
 
     pairs: NonNegativeInt | None = None
@@ -62,6 +58,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     token_use: NonNegativeInt | None = None
     reference_answers: NonNegativeInt | None = None
     dead_letters: NonNegativeInt | None = None
+    golden_results: NonNegativeInt | None = None
 
 
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -282,22 +279,6 @@ class DeliverySettings(Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_pause_share: Fraction = 0.05
     max_lag_s: Positive | None = None
     shed: Literal["oldest", "newest"] = "oldest"
-
-
-class AlertSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """E-detectors (design, section 9).
-
-    `tolerated_regression_rate` declares p0; None asks for a baseline. `mean_pairs_between_false_alarms`
-    is A. `webhook_url` is where alerts are posted; GNOMON_ALERTS_WEBHOOK_SECRET signs them.
-    """
-
-    interval_s: Positive = 60.0
-    tolerated_regression_rate: Annotated[float, Meta(gt=0.0, lt=0.5)] | None = None
-    tolerated_excess_rate: Annotated[float, Meta(ge=0.0, lt=0.5)] = 0.005
-    mean_pairs_between_false_alarms: PositiveInt = 604_800
-    baseline_min_pairs: PositiveInt = 2_000
-    webhook_url: Annotated[str, Meta(pattern=r"^https?://\S+$")] | None = None
-    webhook_secret: str | None = None
 
 
 RedactionAction = Literal["drop", "hash", "mask"]

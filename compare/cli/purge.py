@@ -90,6 +90,8 @@ def _report_text(report: PurgeReport) -> str:
         lines.append(f"{table.table:<16}{table.rows_before:>12}{table.rows_after:>10}  {done}".rstrip())
     if report.alerts:
         lines.append(f"{report.alerts} examples taken out of alerts")
+    if report.golden_cases:
+        lines.append(f"{report.golden_cases} cases taken out of golden sets")
     old = [f"{table.table}/{part}" for table in report.tables for part in table.old_parts]
     if old:
         lines.append(

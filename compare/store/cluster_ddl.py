@@ -15,6 +15,7 @@ from ingest.errors import FatalError
 
 SHARD_BY_PARTITION = "cityHash64(topic_id, `partition`)"
 SHARD_BY_EXPERIMENT = "cityHash64(experiment)"
+SHARD_BY_SET = "cityHash64(set_name)"
 
 _PATH = "'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'"
 _PATH_EVERYWHERE = "'/clickhouse/tables/all/{database}/{table}', '{shard}-{replica}'"
@@ -115,9 +116,11 @@ def _sharding_key(found: re.Match[str]) -> str:
         return SHARD_BY_PARTITION
     if "experiment" in key:
         return SHARD_BY_EXPERIMENT
+    if "set_name" in key:
+        return SHARD_BY_SET
     raise FatalError(
         f"store.cluster: table {found['name']} cannot be sharded: its ORDER BY has neither "
-        "topic_id and partition nor experiment"
+        "topic_id and partition nor experiment nor set_name"
     )
 
 

@@ -29,6 +29,7 @@ BY_PARTITION = {
     "requests", "observations", "tokens", "positions", "findings", "noise_pairs", "forced_pairs", "outcomes",
     "dead_letters", "delivered_ranges", "pairs", "reference_answers",
 }  # fmt: skip
+BY_SET = {"golden_cases", "golden_runs", "golden_results", "golden_baselines"}
 
 Format = Callable[[str], str]
 
@@ -97,6 +98,7 @@ def test_a_table_becomes_a_replicated_one_and_a_distributed_one(
         assert set(target[1].split(", ")) <= set(sorting_keys[table].split(", ")), where
     assert {table for table in BY_EXPERIMENT if keys[table] == "experiment"} == BY_EXPERIMENT
     assert {table for table in BY_PARTITION if keys[table] == "topic_id, partition"} == BY_PARTITION
+    assert {table for table in BY_SET if keys[table] == "set_name"} == BY_SET
 
 
 def test_columns_are_added_below_first_and_dropped_above_first() -> None:
