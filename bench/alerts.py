@@ -16,7 +16,7 @@ import time
 from compare.alerts.edetector import DetectorSpec, fresh, step
 from compare.alerts.fold import Folder, FoldState
 from compare.alerts.series import SERIES_FACTOR, FoldedPair
-from ingest.settings import AlertSettings
+from ingest.settings_alerts import AlertSettings
 
 A = 1_000
 """Pairs between false alarms in the simulation; small, so that there are false alarms to count."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from ingest.settings_alerts import AlertSettings
+from ingest.settings_notify import NotifySettings
 from ingest.settings_types import Fraction, Name, NonNegative, NonNegativeInt, Positive, PositiveInt
 
 
@@ -338,6 +339,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     delivery: DeliverySettings = DeliverySettings()
     sampling: SamplingSettings = SamplingSettings()
     alerts: AlertSettings = AlertSettings()
+    notify: NotifySettings = NotifySettings()
     routes: dict[str, RouteSettings] = {}
     redaction: RedactionSettings = RedactionSettings()
     operations: OperationsSettings = OperationsSettings()

@@ -17,7 +17,7 @@ from compare.alerts.cursor import Cursor, PartitionKey
 from compare.alerts.describe import firing_alert, resolved_alert
 from compare.alerts.edetector import MAX_P1, DetectorSpec, fresh, step
 from compare.alerts.series import METRICS, SERIES_FACTOR, FoldedPair, SeriesKey, SeriesState
-from ingest.settings import AlertSettings
+from ingest.settings_alerts import AlertSettings
 
 HOUR_MS = 3_600_000
 

@@ -19,7 +19,7 @@ from compare.alerts.source import read_feeds, read_seen
 from compare.alerts.state import load_state, save_state
 from compare.alerts.webhook import Webhook
 from compare.store.client import Store
-from ingest.settings import AlertSettings
+from ingest.settings_alerts import AlertSettings
 
 log = logging.getLogger(__name__)
 

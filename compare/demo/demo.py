@@ -26,13 +26,13 @@ from compare.store.client import Store, open_store
 from ingest.errors import FatalError
 from ingest.mirror import mirror_lines
 from ingest.settings import (
-    AlertSettings,
     EndpointSettings,
     ExperimentSettings,
     KafkaSettings,
     Settings,
     StoreSettings,
 )
+from ingest.settings_alerts import AlertSettings
 
 REFERENCE = "smollm2-q8_0"
 CANDIDATE = "smollm2-mxfp4"

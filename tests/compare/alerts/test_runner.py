@@ -17,7 +17,7 @@ from compare.alerts.alert import FamilyCount
 from compare.alerts.runner import AlertRunner
 from compare.store.client import Store
 from ingest.errors import FatalError, RetryError
-from ingest.settings import AlertSettings
+from ingest.settings_alerts import AlertSettings
 from tests.compare.alerts.conftest import START, Writer
 
 DECLARED = AlertSettings(tolerated_regression_rate=0.02, mean_pairs_between_false_alarms=1_000)

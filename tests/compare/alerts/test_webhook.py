@@ -17,7 +17,7 @@ import pytest
 
 from compare.alerts.runner import AlertRunner
 from compare.alerts.webhook import BACKOFF_S, Webhook
-from ingest.settings import AlertSettings
+from ingest.settings_alerts import AlertSettings
 from tests.compare.alerts.conftest import Writer
 from tests.compare.alerts.test_runner import DECLARED, alerts, faulty_run
 
