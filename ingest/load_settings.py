@@ -16,6 +16,7 @@ from ingest.settings import DetectorSettings, SamplingSettings, Settings, endpoi
 from ingest.settings_checks import check_together, with_absolute_files
 from ingest.settings_convert import SECRETS, InvalidValueError, dotted, to_settings
 from ingest.settings_environment import Override, overrides, secret_variable
+from ingest.settings_notify import SINK_KINDS
 
 
 def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
@@ -32,7 +33,7 @@ def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
             f"set {secret_variable(key)} or {secret_variable(key)}_FILE"
         )
     endpoints = tree.get("endpoints")
-    found = overrides(environ, list(endpoints) if isinstance(endpoints, dict) else [])
+    found = overrides(environ, list(endpoints) if isinstance(endpoints, dict) else [], _sinks(tree))
     for override in found:
         _put(tree, override)
     try:
@@ -107,6 +108,17 @@ def _secrets(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
                 yield from ((section, key, name) for name in value if name in SECRETS)
             elif section in ("kafka", "store", "alerts", "redaction") and key in SECRETS:
                 yield section, key
+    for kind, name in _sinks(tree):
+        yield from (("notify", kind, name, key) for key in tree["notify"][kind][name] if key in SECRETS)
+
+
+def _sinks(tree: dict[str, Any]) -> list[tuple[str, str]]:
+    """(kind, name) of each sink in the file."""
+    notify = tree.get("notify")
+    if not isinstance(notify, dict):
+        return []
+    tables = {kind: notify[kind] for kind in SINK_KINDS if isinstance(notify.get(kind), dict)}
+    return [(kind, name) for kind, table in tables.items() for name in table if isinstance(table[name], dict)]
 
 
 def _put(tree: dict[str, Any], override: Override) -> None:

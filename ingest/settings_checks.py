@@ -14,6 +14,7 @@ from ingest.kafka_options import split_address
 from ingest.redact import check_rules
 from ingest.settings import EndpointSettings, KafkaSettings, Settings, endpoint_names
 from ingest.settings_convert import InvalidValueError, nearest, shown
+from ingest.settings_notify import sink_problem
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -28,6 +29,9 @@ def check_together(settings: Settings) -> None:
         raise InvalidValueError(("store", "cluster"), "is set, and the embedded engine has no clusters")
     if problem := check_rules(settings.redaction):
         raise InvalidValueError(("redaction", "rules"), f"are refused: {problem}")
+    for kind, sink_name, sink in settings.notify.sinks():
+        if wrong := sink_problem(sink_name, sink):
+            raise InvalidValueError(("notify", kind, sink_name, wrong[0]), wrong[1])
     for name, endpoint in settings.endpoints.items():
         _check_url(endpoint.url, ("endpoints", name, "url"))
         for header, value in endpoint.headers.items():

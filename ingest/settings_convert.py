@@ -17,7 +17,7 @@ import msgspec
 from ingest.errors import SettingsError
 from ingest.settings import Settings
 
-SECRETS = frozenset({"password", "api_key", "webhook_secret", "key"})
+SECRETS = frozenset({"password", "api_key", "webhook_secret", "key", "secret", "secret_url"})
 """Field names that come from the environment only and are never shown."""
 
 _LONGEST_VALUE = 80

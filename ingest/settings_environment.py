@@ -2,7 +2,8 @@
 
 `GNOMON_<SECTION>_<KEY>` sets a key of a section (`GNOMON_STORE_TTL_DAYS_<TABLE>` one of
 `[store.ttl_days]`); `GNOMON_ENDPOINT_<NAME>_<KEY>` one of an
-endpoint that the file names, with `-` and `.` in the name written `_`. Lists are separated by
+endpoint that the file names, with `-` and `.` in the name written `_`; `GNOMON_SINK_<NAME>_<KEY>` one
+of a sink. Lists are separated by
 commas. A secret may stand in a file: `<VARIABLE>_FILE` holds its path. Tables (the model map,
 headers, routes) are set in the file only. A variable that is set to nothing is as if unset.
 """
@@ -19,6 +20,7 @@ import msgspec
 from ingest.errors import SettingsError
 from ingest.settings import EndpointSettings, Settings
 from ingest.settings_convert import SECRETS, Path, dotted, field_types, is_list_of_tables, nearest
+from ingest.settings_notify import SINK_KINDS
 
 PREFIX = "GNOMON_"
 _LARGEST_SECRET = 64 * 1024
@@ -36,16 +38,20 @@ def secret_variable(path: Path) -> str:
     """The variable that sets the key at `path`."""
     if path[0] == "endpoints":
         return f"{PREFIX}ENDPOINT_{_upper(path[1])}_{path[2].upper()}"
+    if path[0] == "notify" and len(path) == 4:
+        return f"{PREFIX}SINK_{_upper(path[2])}_{path[3].upper()}"
     return PREFIX + "_".join(part.upper() for part in path)
 
 
-def overrides(environ: Mapping[str, str], endpoints: list[str]) -> list[Override]:
-    """What the environment sets, given the names of the file's endpoints.
+def overrides(
+    environ: Mapping[str, str], endpoints: list[str], sinks: list[tuple[str, str]]
+) -> list[Override]:
+    """What the environment sets, given the names of the file's endpoints and its sinks by (kind, name).
 
     Raises SettingsError for a GNOMON_ variable that sets nothing, for a secret given twice or in
-    a file that cannot be read, and for endpoints whose variables would have the same name.
+    a file that cannot be read, and for endpoints or sinks whose variables would have the same name.
     """
-    variables = _variables(endpoints)
+    variables = _variables(endpoints, sinks)
     found = []
     for variable in sorted(environ):
         text = environ[variable]
@@ -67,7 +73,7 @@ def overrides(environ: Mapping[str, str], endpoints: list[str]) -> list[Override
     return found
 
 
-def _variables(endpoints: list[str]) -> dict[str, tuple[Path, Any]]:
+def _variables(endpoints: list[str], sinks: list[tuple[str, str]]) -> dict[str, tuple[Path, Any]]:
     """Every valid variable, with the key that it sets and the key's type."""
     variables: dict[str, tuple[Path, Any]] = {}
 
@@ -90,6 +96,10 @@ def _variables(endpoints: list[str]) -> dict[str, tuple[Path, Any]]:
         for key, kind in field_types(EndpointSettings).items():
             if get_origin(kind) is not dict:
                 add(("endpoints", name, key), kind)
+    for sink_kind, name in sinks:
+        for key, kind in field_types(SINK_KINDS[sink_kind]).items():
+            if get_origin(kind) is not dict:
+                add(("notify", sink_kind, name, key), kind)
     return variables
 
 

@@ -10,6 +10,8 @@ SELECT
     state,
     severity,
     group_key,
+    category,
+    kind,
     metric,
     dimension,
     slice,
