@@ -51,7 +51,7 @@ class Folder:
         self._settings = settings
         self._threshold = float(settings.mean_pairs_between_false_alarms * SERIES_FACTOR)
         self._paired = DetectorSpec("candidate_only_excess", settings.tolerated_excess_rate, self._threshold)
-        self._seen = set(seen)
+        self.seen = set(seen)
         self.series = dict(state.series)
         self.clock_ms = state.clock_ms
         self.events: list[Alert] = []
@@ -68,7 +68,7 @@ class Folder:
         for time_ms, pair in pairs:
             partition = (pair.topic_id, pair.partition)
             if time_ms // HOUR_MS > self.clock_ms // HOUR_MS:
-                self._seen.clear()
+                self.seen.clear()
                 self.hour_first = {}
             self.clock_ms = max(self.clock_ms, time_ms)
             if self.hour_first is not None and pair.offset >= next_offsets.get(partition, 0):
@@ -78,9 +78,9 @@ class Folder:
             for dimension, value in pair.slices():
                 # A client that retries a faulty prompt must not count it again and again.
                 once = (dimension, value, pair.request_hash)
-                if once in self._seen:
+                if once in self.seen:
                     continue
-                self._seen.add(once)
+                self.seen.add(once)
                 for metric in METRICS:
                     self._move(SeriesKey(metric, dimension, value), pair)
 

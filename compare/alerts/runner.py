@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
-from compare.alerts.alert import Alert
+from compare.alerts.alert import Alert, Severity
 from compare.alerts.alert_log import record_delivery, undelivered, write_alerts
-from compare.alerts.cursor import hour_started, merge
-from compare.alerts.describe import summary
-from compare.alerts.evidence import with_evidence
-from compare.alerts.fold import Folder, FoldState
+from compare.alerts.catch_up import CatchUp, backlog
+from compare.alerts.fenced import generation_of, lease_name, least_generation, next_version
+from compare.alerts.fold import FoldState
+from compare.alerts.no_data_watch import NoDataWatch
 from compare.alerts.scheduler import Ticker
-from compare.alerts.source import read_feeds, read_seen
 from compare.alerts.state import load_state, save_state
+from compare.alerts.status import RunnerStatus
 from compare.alerts.webhook import Webhook
 from compare.store.client import Store
+from compare.store.table_lease import TableLease
+from ingest.errors import GnomonError
 from ingest.settings_alerts import AlertSettings
+
+_SAY_AGAIN_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +34,8 @@ class AlertRunner:
     """Watches one experiment's candidates.
 
     State is read from the store at each run and none is kept between runs, so a run after a crash, a
-    failed insert or a restart is like any other. One runner at a time may watch an experiment.
+    failed insert or a restart is like any other. Of several runners of an experiment one acts: the one
+    with the lease. From `start` to `stop` the lease is kept; a run of its own gives it back at its end.
     """
 
     def __init__(
@@ -39,6 +46,7 @@ class AlertRunner:
         candidates: Sequence[str],
         *,
         webhook: Webhook | None = None,
+        cluster: str | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -47,80 +55,152 @@ class AlertRunner:
         if webhook is None and settings.webhook_url is not None:
             webhook = Webhook(settings.webhook_url, settings.webhook_secret)
         self._webhook = webhook
+        what = f"the alert lease of {experiment}"
+        self._lease = TableLease(
+            store, lease_name(experiment), what, lease_seconds=settings.lease_s, cluster=cluster
+        )
+        self._no_data = NoDataWatch(store, settings, experiment, self._candidates)
         # A caller's own run and a scheduled one must not fold the same pairs side by side.
         self._running = threading.Lock()
+        self._stopping = threading.Event()
+        self._keeps_lease = False
+        self._said_of = ""
         self._copied: dict[str, int] = {}
         """By candidate, the version of the state whose outbox is known to be in the alerts table."""
-        self._ticker = Ticker(self.run_once, settings.interval_s, f"alerts of {experiment}")
+        self._status = RunnerStatus()
+        self._ticker = Ticker(self._tick, settings.interval_s, f"alerts of {experiment}")
+
+    @property
+    def status(self) -> RunnerStatus:
+        """How the runner stands now. From any thread."""
+        status = self._status
+        is_leader = self._lease.is_held
+        return msgspec.structs.replace(status, is_leader=is_leader, firing=status.firing if is_leader else {})
+
+    @property
+    def watched_by(self) -> str | None:
+        """The process that watched instead when the last run found the lease taken, as `host:pid`."""
+        return None if self._lease.other is None else self._lease.other.holder
 
     def run_once(self) -> list[Alert]:
         """Fold every settled pair that is new; return the alerts that fired or were resolved, in order.
 
-        Blocks. Raises what the store raises; what was not stored is folded again by the next run. A
-        receiver that is down is logged, and tried again by the next run.
+        Returns none if another process watches the experiment. Blocks. Raises what the store raises, and
+        RetryError if the lease is lost on the way; what was not stored is folded again by the next run.
+        A receiver that is down is logged, and tried again by the next run.
         """
         with self._running:
-            events = [event for candidate in self._candidates for event in self._fold(candidate)]
-            if self._webhook is not None:
-                self._deliver(self._webhook)
+            if not self._lead():
+                return []
+            try:
+                events = self._run()
+            finally:
+                if not self._keeps_lease:
+                    self._lease.give_back()
+            self._status = msgspec.structs.replace(self._status, last_run_s=time.time())
             return events
 
     def start(self) -> None:
         """Run every `interval_s` seconds on a thread of its own."""
+        self._keeps_lease = True
         self._ticker.start()
 
     def stop(self) -> None:
-        """Stop after the run that is under way, if one is. Blocks until then."""
+        """Stop after the chunk that is under way, if one is, and give the lease back. Blocks until then."""
+        self._stopping.set()
         self._ticker.stop()
+        self._keeps_lease = False
+        with self._running:
+            self._lease.give_back()
+        self._stopping.clear()
 
-    def _fold(self, candidate: str) -> list[Alert]:
+    def _tick(self) -> None:
+        try:
+            self.run_once()
+        except GnomonError:
+            self._status = msgspec.structs.replace(self._status, failed_runs=self._status.failed_runs + 1)
+            raise
+
+    def _lead(self) -> bool:
+        """Whether the lease is ours, taking it if nobody has it."""
+        if self._lease.is_held:
+            return True
+        # Ours may have run out while the store was away or the process stood still.
+        self._lease.give_back()
+        if self._lease.take(at_least=least_generation(self._store, self._experiment)):
+            log.info("alerts of %s: watching, generation %d", self._experiment, self._lease.generation)
+            self._said_of = ""
+            return True
+        other = self._lease.other
+        if other is not None and other.token != self._said_of:
+            self._said_of = other.token
+            log.info("alerts of %s: watched by %s, standing by", self._experiment, other.holder)
+        return False
+
+    def _run(self) -> list[Alert]:
+        self._status = msgspec.structs.replace(self._status, backlog=0)
+        firing: Counter[Severity] = Counter()
+        events: list[Alert] = []
+        for candidate in self._candidates:
+            state, found = self._fold(candidate)
+            events += found
+            firing.update(one.alert.severity for one in state.series.values() if one.alert is not None)
+        events += self._no_data.run(self._lease)
+        firing.update(alert.severity for alert in self._no_data.firing)
+        self._status = msgspec.structs.replace(self._status, firing=dict(firing))
+        if self._webhook is not None and not self._stopping.is_set():
+            self._deliver(self._webhook)
+        return events
+
+    def _fold(self, candidate: str) -> tuple[FoldState, list[Alert]]:
         state, outbox = load_state(self._store, self._experiment, candidate)
         if self._copied.get(candidate) != state.version:
             # The run that wrote this outbox may have died before it copied it.
+            self._lease.check()
             write_alerts(self._store, outbox)
             self._copied[candidate] = state.version
+        waiting = backlog(self._store, self._experiment, candidate, state.cursors)
+        others = self._status.backlog
+        catch_up = CatchUp(self._store, self._settings, self._experiment, candidate)
         events: list[Alert] = []
-        is_cut = True
-        while is_cut:
-            state, chunk, is_cut = self._fold_chunk(candidate, state)
-            events += chunk
-        return events
+        folded, began = 0, time.monotonic()
+        said_at = began + _SAY_AGAIN_S
+        while not self._stopping.is_set():
+            self._show_backlog(others + max(waiting - folded, 0))
+            step = catch_up.step(state, next_version(state.version, self._lease.generation))
+            if step is None:
+                break
+            is_first = generation_of(state.version) != self._lease.generation
+            changed = sorted(step.state.series) if is_first else step.changed
+            self._lease.check()
+            save_state(self._store, self._experiment, candidate, step.state, changed, step.events)
+            # Asked after the state is stored: whoever takes over later sees it, and with it these alerts.
+            self._lease.check()
+            write_alerts(self._store, step.events)
+            state = step.state
+            self._copied[candidate] = state.version
+            for event in step.events:
+                log.warning("alert %s: %s", event.state, event.summary)
+            events += step.events
+            folded += step.pairs
+            if not step.is_cut:
+                break
+            if time.monotonic() > said_at:
+                said_at = time.monotonic() + _SAY_AGAIN_S
+                self._say_progress(candidate, folded, waiting, began)
+        if time.monotonic() - began > _SAY_AGAIN_S:
+            self._say_progress(candidate, folded, max(waiting, folded), began)
+        self._show_backlog(others + max(waiting - folded, 0))
+        return state, events
 
-    def _fold_chunk(self, candidate: str, state: FoldState) -> tuple[FoldState, list[Alert], bool]:
-        """Fold at most `MAX_PAIRS`: read, order, fold, describe, commit."""
-        feeds, is_cut = read_feeds(self._store, self._experiment, candidate, state.cursors)
-        pairs, cursors = merge(feeds)
-        cursors = {**state.cursors, **cursors}
-        if cursors == state.cursors:
-            return state, [], False
-        folder = Folder(
-            experiment=self._experiment,
-            candidate=candidate,
-            settings=self._settings,
-            state=state,
-            seen=read_seen(self._store, self._experiment, candidate, state.cursors),
-        )
-        folder.fold(pairs, {key: cursor.next_offset for key, cursor in state.cursors.items()})
-        if folder.hour_first is not None:
-            cursors = hour_started(cursors, folder.hour_first)
-        evident = {
-            alert.alert_id: with_evidence(self._store, alert)
-            for alert in folder.events
-            if alert.state == "firing"
-        }
-        events = [_filled(alert, evident) for alert in folder.events]
-        series = dict(folder.series)
-        for key in folder.changed:
-            alert = series[key].alert
-            if alert is not None:
-                series[key] = msgspec.structs.replace(series[key], alert=_filled(alert, evident))
-        after = FoldState(state.version + 1, folder.clock_ms, cursors, series)
-        save_state(self._store, self._experiment, candidate, after, sorted(folder.changed), events)
-        write_alerts(self._store, events)
-        self._copied[candidate] = after.version
-        for event in events:
-            log.warning("alert %s: %s", event.state, event.summary)
-        return after, events, is_cut
+    def _show_backlog(self, pairs: int) -> None:
+        self._status = msgspec.structs.replace(self._status, backlog=pairs)
+
+    def _say_progress(self, candidate: str, folded: int, waiting: int, began: float) -> None:
+        log.info(
+            "alerts of %s/%s: folded %d of %d pairs, %.0f a second",
+            self._experiment, candidate, folded, waiting, folded / (time.monotonic() - began),
+        )  # fmt: skip
 
     def _deliver(self, webhook: Webhook) -> None:
         """Send what the receiver lacks, oldest first, and note how it went.
@@ -132,6 +212,7 @@ class AlertRunner:
         for alert in undelivered(self._store, self._experiment, webhook.sink):
             if alert.alert_id in refused:
                 continue
+            self._lease.check()
             delivery = webhook.send(alert)
             record_delivery(self._store, alert, webhook.sink, delivery)
             if delivery.error:
@@ -139,12 +220,3 @@ class AlertRunner:
                 refused.add(alert.alert_id)
             if delivery.is_down:
                 return
-
-
-def _filled(alert: Alert, evident: dict[str, Alert]) -> Alert:
-    """The alert with the evidence that was just read for it, if it fired in this fold."""
-    from_store = evident.get(alert.alert_id)
-    if from_store is None:
-        return alert
-    filled = msgspec.structs.replace(alert, families=from_store.families, worst_pairs=from_store.worst_pairs)
-    return msgspec.structs.replace(filled, summary=summary(filled))

@@ -17,6 +17,7 @@ import msgspec
 
 from compare.alerts.alert import Alert
 from compare.alerts.cursor import Cursor
+from compare.alerts.fenced import generation_of
 from compare.alerts.fold import FoldState
 from compare.alerts.series import SeriesKey, SeriesState
 from compare.store.client import Store
@@ -58,7 +59,8 @@ def load_state(store: Store, experiment: str, candidate: str) -> tuple[FoldState
     """
     rows = store.query(
         "SELECT kind, metric, dimension, slice, state, outbox, version FROM detector_state FINAL"
-        " WHERE experiment = {experiment:String} AND candidate = {candidate:String}",
+        " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
+        " AND kind IN ('cursor', 'series') ORDER BY kind",
         {"experiment": experiment, "candidate": candidate},
     ).rows
     version, position, outbox = 0, _Position(0, []), list[Alert]()
@@ -69,7 +71,8 @@ def load_state(store: Store, experiment: str, candidate: str) -> tuple[FoldState
                 version = int(row_version)
                 position = msgspec.json.decode(text, type=_Position)
                 outbox = msgspec.json.decode(sent, type=list[Alert])
-            else:
+            elif generation_of(int(row_version)) == generation_of(version):
+                # Another generation's: a woken process wrote it after its lease was gone.
                 one = msgspec.json.decode(text, type=SeriesState)
                 series[one.key] = one
         except (msgspec.MsgspecError, ValueError) as error:

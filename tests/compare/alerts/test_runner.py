@@ -52,9 +52,9 @@ def test_fires_once_and_a_second_run_repeats_nothing(writer: Writer) -> None:
         ("regression_rate", "experiment", ""),
         ("regression_rate", "route", "extract"),
     ]
-    before = writer.store.query("SELECT * FROM detector_state FINAL ORDER BY ALL").rows
+    before = writer.store.query("SELECT * FROM detector_state FINAL WHERE kind != 'no_data' ORDER BY ALL").rows
     assert runner(writer).run_once() == []
-    assert writer.store.query("SELECT * FROM detector_state FINAL ORDER BY ALL").rows == before
+    assert writer.store.query("SELECT * FROM detector_state FINAL WHERE kind != 'no_data' ORDER BY ALL").rows == before
     assert writer.folded() == 26
     assert len(alerts(writer)) == 4
 
@@ -332,9 +332,9 @@ def test_unreadable_state_names_the_row(writer: Writer) -> None:
     writer.store.insert(
         "detector_state",
         ("experiment", "candidate", "kind", "state", "version"),
-        [(writer.experiment, writer.candidate, "cursor", "{broken", 99)],
+        [(writer.experiment, writer.candidate, "cursor", "{broken", 2**62)],
     )
-    with pytest.raises(FatalError, match=f"{writer.experiment}/{writer.candidate} cursor version 99"):
+    with pytest.raises(FatalError, match=f"{writer.experiment}/{writer.candidate} cursor version {2**62}"):
         runner(writer).run_once()
 
 
