@@ -17,7 +17,7 @@ from ingest.forced import ForcedScorer
 from ingest.llama_cpp import vocabulary_size
 from ingest.observation import Observation
 from ingest.outcome import Skipped, SkipReason
-from ingest.pair import Forced, ReplayPlan, ResponsePair
+from ingest.pair import Forced, Mode, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest
 from ingest.reference_answers import (
     AnswerRole,
@@ -170,6 +170,25 @@ class Replayer:
             )
             for pair in pairs
         )
+
+    async def ask_golden(self, mirrored: MirroredRequest, name: str) -> tuple[ReplayBody, Mode, Observation]:
+        """Ask one endpoint alone, before all mirrored traffic that waits for it, within the same limits.
+
+        Greedily, unless the settings rule that out for all requests. A paused endpoint is not waited for:
+        it counts as away. Raises EndpointAwayError, BudgetError before anything is asked, FatalError when
+        the endpoint refuses our credentials, DeadLetterError (`model`) where the map has no model for it.
+        """
+        endpoint = self.endpoints[name]
+        if asked_model(self._experiment, mirrored.served_model, name) is None:
+            raise DeadLetterError(
+                "model", f'no model of endpoint "{name}" is mapped to "{mirrored.served_model}"'
+            )
+        if endpoint.admission.is_paused:
+            raise EndpointAwayError(f'endpoint "{name}" is paused by command')
+        endpoint.budget.check()
+        mode = Mode.GREEDY if self._experiment.greedy_fraction > 0 else Mode.AS_SENT
+        body = self._body(mirrored, ReplayPlan(mode, False, False, False), (name, 0), wants_token_ids=False)
+        return body, mode, await endpoint.ask(body.body, mirrored.endpoint, Priority.GOLDEN)
 
     def _reference_answers(
         self, mirrored: MirroredRequest, plan: ReplayPlan, again: _Call, calls: list[_Call]

@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from ingest.settings_alerts import AlertSettings
+from ingest.settings_golden import GoldenSettings
 from ingest.settings_notify import NotifySettings
+from ingest.settings_rollback import RollbackSettings
 from ingest.settings_types import Fraction, Name, NonNegative, NonNegativeInt, Positive, PositiveInt
 
 
@@ -42,8 +44,8 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     """Days that each table keeps its rows, counted from `ingested_at`; 0 keeps them for ever.
 
     A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
-    outcomes, delivered_ranges and token_use 400, dead_letters and golden_results 90, requests, observations,
-    findings and forced_pairs 30, tokens, positions and reference_answers 14.
+    outcomes, delivered_ranges, token_use and rollback_decisions 400, dead_letters and golden_results 90,
+    requests, observations, findings and forced_pairs 30, tokens, positions and reference_answers 14.
     """
 
     pairs: NonNegativeInt | None = None
@@ -60,6 +62,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     reference_answers: NonNegativeInt | None = None
     dead_letters: NonNegativeInt | None = None
     golden_results: NonNegativeInt | None = None
+    rollback_decisions: NonNegativeInt | None = None
 
 
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -339,7 +342,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     delivery: DeliverySettings = DeliverySettings()
     sampling: SamplingSettings = SamplingSettings()
     alerts: AlertSettings = AlertSettings()
+    golden: GoldenSettings = GoldenSettings()
     notify: NotifySettings = NotifySettings()
+    rollback: RollbackSettings = RollbackSettings()
     routes: dict[str, RouteSettings] = {}
     redaction: RedactionSettings = RedactionSettings()
     operations: OperationsSettings = OperationsSettings()

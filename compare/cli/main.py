@@ -17,6 +17,7 @@ from compare.cli.demo import demo
 from compare.cli.dlq import dlq
 from compare.cli.doctor import doctor
 from compare.cli.floor import floor
+from compare.cli.golden import golden
 from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
 from compare.cli.purge import purge
@@ -24,6 +25,7 @@ from compare.cli.replay import replay
 from compare.cli.rollup import rollup
 from compare.cli.run import config, run
 from compare.cli.store import migrate, sql
+from compare.cli.watch import watch
 from ingest.errors import GnomonError
 
 EXIT_FATAL = 2
@@ -42,6 +44,7 @@ def cli() -> None:
 for command in (
     demo,
     run,
+    watch,
     config,
     doctor,
     mirror,
@@ -58,6 +61,7 @@ for command in (
     resume,
     status,
     alerts,
+    golden,
     dashboard,
 ):
     cli.add_command(command)

@@ -117,6 +117,17 @@ def matches_schema(value: Any, schema: Mapping[str, Any]) -> bool | None:
     return None if validator is None else validator.is_valid(value)
 
 
+def is_schema(schema: Mapping[str, Any]) -> bool:
+    """Return whether a JSON Schema can be used."""
+    return matches_schema(None, schema) is not None
+
+
+def fields_right(expected: Any, answer: Any) -> tuple[int, int]:
+    """Return how many leaves of `expected` the answer has at the same path, and how many there are."""
+    wanted, given = _leaves(expected), _leaves(answer)
+    return sum(given.get(path, _ABSENT) == leaf for path, leaf in wanted.items()), len(wanted)
+
+
 def field_agreement(a: Any, b: Any) -> FieldAgreement:
     """Compare two JSON values leaf by leaf.
 
