@@ -15,6 +15,7 @@ from ingest.redact import check_rules
 from ingest.settings import EndpointSettings, KafkaSettings, Settings, endpoint_names
 from ingest.settings_convert import InvalidValueError, nearest, shown
 from ingest.settings_notify import sink_problem
+from ingest.settings_rollback import rollback_problem
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -32,6 +33,13 @@ def check_together(settings: Settings) -> None:
     for kind, sink_name, sink in settings.notify.sinks():
         if wrong := sink_problem(sink_name, sink):
             raise InvalidValueError(("notify", kind, sink_name, wrong[0]), wrong[1])
+    if found := rollback_problem(settings.rollback, settings.experiment.candidates):
+        raise InvalidValueError(("rollback", *found[0]), found[1])
+    for told in settings.rollback.sinks or ():
+        names = [sink_name for _, sink_name, _ in settings.notify.sinks()]
+        if told not in names:
+            known = ", ".join(names) or "none"
+            raise InvalidValueError(("rollback", "sinks"), f"names {told!r}, no sink of [notify]: {known}")
     for name, endpoint in settings.endpoints.items():
         _check_url(endpoint.url, ("endpoints", name, "url"))
         for header, value in endpoint.headers.items():

@@ -24,7 +24,10 @@ from compare.store.steps_text import steps_text
 from ingest.errors import FatalError
 from ingest.settings import StoreSettings, TtlDays
 
-BY_EXPERIMENT = {"experiments", "detector_state", "alerts", "alert_deliveries", "controls", "token_use"}
+BY_EXPERIMENT = {
+    "experiments", "detector_state", "alerts", "alert_deliveries", "controls", "token_use",
+    "rollback_decisions", "rollback_state", "rollback_deliveries", "rollback_approvals", "snapshots",
+}  # fmt: skip
 BY_PARTITION = {
     "requests", "observations", "tokens", "positions", "findings", "noise_pairs", "forced_pairs", "outcomes",
     "dead_letters", "delivered_ranges", "pairs", "reference_answers",

@@ -1,0 +1,1 @@
+"""Whether a candidate should be rolled back, who was told, who approved it, and to what."""
