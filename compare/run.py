@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
@@ -24,6 +24,7 @@ from compare.intake import REMEMBERED_IDS, Intake
 from compare.isolation import IsolationRunner
 from compare.ledger import Ledger
 from compare.near_tie import near_tie_nats
+from compare.operations.alert_metrics import AlertCollector
 from compare.operations.metrics import ServiceMetrics
 from compare.operations.observers import Observer
 from compare.operations.pages import serving
@@ -42,9 +43,9 @@ from compare.stop_signals import StopSignals
 from compare.store import migrate
 from compare.store.client import Role, Store, open_store
 from compare.sweeper import Sweeper
+from compare.waiting import waiting_for
 from compare.writer import Writer
 from ingest.dead_letters import DeadLetterTopic
-from ingest.errors import FatalError, RetryError
 from ingest.kafka_source import KafkaSource
 from ingest.redact import Redactor, redactor_of
 from ingest.replay import Replayer
@@ -52,12 +53,7 @@ from ingest.settings import Settings, StoreSettings
 
 STARTUP_TIMEOUT_S = 30.0
 """How long Kafka or the store may be away at the start. Later they are waited for as long as it takes."""
-_LOOK_AGAIN_S = 1.0
 _SWEEP_INTERVAL_S = 3600.0
-
-_log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -104,14 +100,15 @@ def run_service(
 
         if store is None:
             store = opened()
-        _waiting_for(partial(_prepare, store, settings), startup_timeout_s)
+        waiting_for(partial(_prepare, store, settings), startup_timeout_s)
         # It loads its model while the rest is opened, and while Kafka joins the group.
         compare = stack.enter_context(CompareProcess(_with_near_tie(store, settings)))
-        purged = _waiting_for(partial(read_purged, store), startup_timeout_s)
+        purged = waiting_for(partial(read_purged, store), startup_timeout_s)
         experiment = settings.experiment
         # A handle each: calls on one wait for each other, and no insert shall wait for the alerts.
+        alerts = _alerts(opened, settings) if settings.alerts.enabled else None
         runners: tuple[_Runner, ...] = (
-            AlertRunner(opened(), settings.alerts, experiment.name, experiment.candidates),
+            *([] if alerts is None else [alerts]),
             RollupRunner(opened(), settings.store),
             ServedWatch(opened(), settings),
         )
@@ -125,7 +122,9 @@ def run_service(
         stack.callback(sweeping.stop)
         stack.callback(sweeper.stop)
         began = time.monotonic()
-        service = _Service(settings, store, read_store, compare, redactor, purged, signals, startup_timeout_s)
+        service = _Service(
+            settings, store, read_store, compare, redactor, purged, signals, startup_timeout_s, alerts
+        )
         counters = asyncio.run(service.serve(stop_when, on_progress))
         seconds = time.monotonic() - began
         if stop_when is not None:
@@ -165,6 +164,7 @@ class _Service(msgspec.Struct):
     purged: PurgedPositions
     signals: StopSignals
     startup_timeout_s: float
+    alerts: AlertRunner | None
 
     async def serve(
         self,
@@ -191,7 +191,7 @@ class _Service(msgspec.Struct):
         replayer = Replayer(
             experiment, settings.endpoints, keeps_answers=settings.store.keep_reference_answers
         )
-        isolation_store = await asyncio.to_thread(_waiting_for, self.store.another, self.startup_timeout_s)
+        isolation_store = await asyncio.to_thread(waiting_for, self.store.another, self.startup_timeout_s)
         isolation = IsolationRunner(
             isolation_store,
             experiment.name,
@@ -220,9 +220,11 @@ class _Service(msgspec.Struct):
             experiment.name, pipeline, source, ledger, replayer.endpoints, lambda: writer.away_s
         )
         metrics = ServiceMetrics(state)
+        if self.alerts is not None:
+            metrics.registry.register(AlertCollector(self.alerts.read_status))
         observers += [metrics, RecordLog(experiment.name, settings.kafka.topic)]
         try:
-            await asyncio.to_thread(_waiting_for, isolation.read, self.startup_timeout_s)
+            await asyncio.to_thread(waiting_for, isolation.read, self.startup_timeout_s)
             with (
                 self.signals.stopping(pipeline.stop),
                 tracing(settings.operations, experiment.name, settings.kafka.topic) as tracers,
@@ -249,6 +251,17 @@ class _Service(msgspec.Struct):
         )
 
 
+def _alerts(opened: Callable[[], Store], settings: Settings) -> AlertRunner:
+    experiment = settings.experiment
+    return AlertRunner(
+        opened(),
+        settings.alerts,
+        experiment.name,
+        experiment.candidates,
+        cluster=settings.store.cluster,
+    )
+
+
 def _with_near_tie(store: Store, settings: Settings) -> Settings:
     limit = near_tie_nats(store, settings.experiment.name, settings.compare.near_tie_nats)
     return msgspec.structs.replace(
@@ -262,17 +275,4 @@ def _prepare(store: Store, settings: Settings) -> None:
 
 
 def _open(settings: StoreSettings, role: Role, timeout_s: float) -> Store:
-    return _waiting_for(partial(open_store, settings, role=role), timeout_s)
-
-
-def _waiting_for(call: Callable[[], T], timeout_s: float) -> T:
-    """Call until the store is there; after `timeout_s` its absence is a FatalError."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            return call()
-        except RetryError as error:
-            if time.monotonic() + _LOOK_AGAIN_S > deadline:
-                raise FatalError(f"{error} (waited {timeout_s:.0f} s)") from error
-            _log.warning("%s; trying again", error)
-            time.sleep(_LOOK_AGAIN_S)
+    return waiting_for(partial(open_store, settings, role=role), timeout_s)

@@ -98,4 +98,3 @@ class NoData(msgspec.Struct, frozen=True):
         if state.alert is None:
             raise ValueError(f"no_data of {self.experiment}/{self.candidate}: no alert is open")
         return msgspec.structs.replace(state, alert=None), no_data_resolved(state.alert, state.looked_ms)
-

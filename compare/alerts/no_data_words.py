@@ -60,6 +60,8 @@ def no_data_alert(
         group_key=group_key,
         experiment=experiment,
         candidate=candidate,
+        category="no_data",
+        kind="no_data",
         metric="no_data",
         dimension="experiment",
         slice="",

@@ -70,8 +70,7 @@ class AlertRunner:
         self._status = RunnerStatus()
         self._ticker = Ticker(self._tick, settings.interval_s, f"alerts of {experiment}")
 
-    @property
-    def status(self) -> RunnerStatus:
+    def read_status(self) -> RunnerStatus:
         """How the runner stands now. From any thread."""
         status = self._status
         is_leader = self._lease.is_held

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from compare import run
+from compare import waiting
 from ingest.errors import FatalError, RetryError
 
 
 def test_a_store_that_comes_back_in_time_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(waiting, "_LOOK_AGAIN_S", 0.001)
     left = [RetryError("away"), RetryError("still away")]
 
     def call() -> str:
@@ -17,15 +17,15 @@ def test_a_store_that_comes_back_in_time_is_no_error(monkeypatch: pytest.MonkeyP
             raise left.pop()
         return "there"
 
-    assert run._waiting_for(call, 30.0) == "there"
+    assert waiting.waiting_for(call, 30.0) == "there"
     assert left == []
 
 
 def test_one_that_stays_away_is_one_fatal_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(waiting, "_LOOK_AGAIN_S", 0.001)
 
     def call() -> None:
         raise RetryError("store http://h:1 is away")
 
     with pytest.raises(FatalError, match=r"^store http://h:1 is away \(waited 0 s\)$"):
-        run._waiting_for(call, 0.01)
+        waiting.waiting_for(call, 0.01)

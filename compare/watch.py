@@ -1,0 +1,107 @@
+"""The alert runner in a process of its own: `gnomon watch`. Opens what it needs, and no Kafka."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import msgspec
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, start_http_server
+
+from compare.alerts.alert import Alert
+from compare.alerts.runner import AlertRunner
+from compare.alerts.watched import candidates_of, the_only_experiment
+from compare.operations.alert_metrics import AlertCollector
+from compare.store import migrate
+from compare.store.client import Store, open_store
+from compare.waiting import waiting_for
+from ingest.errors import FatalError
+from ingest.settings import StoreSettings
+from ingest.settings_alerts import AlertSettings
+from ingest.settings_notify import NotifySettings
+
+STARTUP_TIMEOUT_S = 30.0
+"""How long the store may be away at the start. Later it is waited for as long as it takes."""
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """What is watched. Without an experiment it is the store's only one; without candidates, all of it."""
+
+    store: StoreSettings
+    alerts: AlertSettings
+    notify: NotifySettings = NotifySettings()
+    experiment: str | None = None
+    candidates: Sequence[str] = ()
+
+
+class OneRun(msgspec.Struct, frozen=True):
+    """What one run came to. `watched_by` is the process that watched instead of us."""
+
+    experiment: str
+    events: list[Alert]
+    watched_by: str | None
+
+
+def watch_once(watched: Watched, *, startup_timeout_s: float = STARTUP_TIMEOUT_S) -> OneRun:
+    """Fold what is new, store and send what it raised, end. Raises what the store raises."""
+    with _runner(watched, startup_timeout_s) as (experiment, runner):
+        events = runner.run_once()
+        return OneRun(experiment, events, runner.watched_by)
+
+
+def watch(
+    watched: Watched,
+    *,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    on_start: Callable[[str], None] = lambda experiment: None,
+    startup_timeout_s: float = STARTUP_TIMEOUT_S,
+) -> None:
+    """Watch until the thread is told to end by an exception, as `StopSignals` does; then end in order.
+
+    `port` serves `/metrics`. `on_start` gets the experiment's name. Raises FatalError if the store is away
+    for `startup_timeout_s` at the start, if the port cannot be had, or if the experiment is unknown.
+    """
+    with _runner(watched, startup_timeout_s) as (experiment, runner), _metrics(runner, host, port):
+        on_start(experiment)
+        try:
+            runner.start()
+            threading.Event().wait()
+        finally:
+            runner.stop()
+
+
+@contextmanager
+def _runner(watched: Watched, timeout_s: float) -> Iterator[tuple[str, AlertRunner]]:
+    with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
+        waiting_for(partial(migrate.apply, store, watched.store), timeout_s)
+        experiment = watched.experiment or waiting_for(partial(the_only_experiment, store), timeout_s)
+        candidates = watched.candidates or waiting_for(partial(candidates_of, store, experiment), timeout_s)
+        yield experiment, _made(store, watched, experiment, candidates)
+
+
+def _made(store: Store, watched: Watched, experiment: str, candidates: Sequence[str]) -> AlertRunner:
+    return AlertRunner(store, watched.alerts, experiment, candidates, cluster=watched.store.cluster)
+
+
+@contextmanager
+def _metrics(runner: AlertRunner, host: str, port: int | None) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    registry.register(AlertCollector(runner.read_status))
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise FatalError(f"--port {port}: cannot listen on {host}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
