@@ -29,6 +29,7 @@ from compare.operations.metrics import ServiceMetrics
 from compare.operations.observers import Observer
 from compare.operations.pages import serving
 from compare.operations.record_log import RecordLog
+from compare.operations.rollback_metrics import RollbackCollector
 from compare.operations.state import ServiceState
 from compare.operations.tracing import tracing
 from compare.pipeline import Pipeline
@@ -37,6 +38,8 @@ from compare.read_back import ReadBack
 from compare.recent_ids import RecentIds, on_loop
 from compare.redacted_logs import redacted_logs
 from compare.register import register_experiment
+from compare.rollback.runner import RollbackRunner
+from compare.rollback.sinks import tellers_of
 from compare.rollups.runner import RollupRunner
 from compare.served_watch import ServedWatch
 from compare.stop_signals import StopSignals
@@ -107,8 +110,12 @@ def run_service(
         experiment = settings.experiment
         # A handle each: calls on one wait for each other, and no insert shall wait for the alerts.
         alerts = _alerts(opened, settings) if settings.alerts.enabled else None
+        rollback = None
+        if settings.alerts.enabled and settings.rollback.enabled:
+            rollback = RollbackRunner(opened(), settings, tellers_of(settings))
         runners: tuple[_Runner, ...] = (
             *([] if alerts is None else [alerts]),
+            *([] if rollback is None else [rollback]),
             RollupRunner(opened(), settings.store),
             ServedWatch(opened(), settings),
         )
@@ -123,7 +130,16 @@ def run_service(
         stack.callback(sweeper.stop)
         began = time.monotonic()
         service = _Service(
-            settings, store, read_store, compare, redactor, purged, signals, startup_timeout_s, alerts
+            settings,
+            store,
+            read_store,
+            compare,
+            redactor,
+            purged,
+            signals,
+            startup_timeout_s,
+            alerts,
+            rollback,
         )
         counters = asyncio.run(service.serve(stop_when, on_progress))
         seconds = time.monotonic() - began
@@ -165,6 +181,7 @@ class _Service(msgspec.Struct):
     signals: StopSignals
     startup_timeout_s: float
     alerts: AlertRunner | None
+    rollback: RollbackRunner | None
 
     async def serve(
         self,
@@ -222,6 +239,8 @@ class _Service(msgspec.Struct):
         metrics = ServiceMetrics(state)
         if self.alerts is not None:
             metrics.registry.register(AlertCollector(self.alerts.read_status))
+        if self.rollback is not None:
+            metrics.registry.register(RollbackCollector(self.rollback.read_last))
         observers += [metrics, RecordLog(experiment.name, settings.kafka.topic)]
         try:
             await asyncio.to_thread(waiting_for, isolation.read, self.startup_timeout_s)

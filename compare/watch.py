@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import msgspec
@@ -14,11 +14,14 @@ from compare.alerts.alert import Alert
 from compare.alerts.runner import AlertRunner
 from compare.alerts.watched import candidates_of, the_only_experiment
 from compare.operations.alert_metrics import AlertCollector
+from compare.operations.rollback_metrics import RollbackCollector
+from compare.rollback.runner import RollbackRunner
+from compare.rollback.sinks import tellers_of
 from compare.store import migrate
 from compare.store.client import Store, open_store
 from compare.waiting import waiting_for
 from ingest.errors import FatalError
-from ingest.settings import StoreSettings
+from ingest.settings import Settings, StoreSettings
 from ingest.settings_alerts import AlertSettings
 from ingest.settings_notify import NotifySettings
 
@@ -34,6 +37,8 @@ class Watched(msgspec.Struct, frozen=True):
     notify: NotifySettings = NotifySettings()
     experiment: str | None = None
     candidates: Sequence[str] = ()
+    rollback: Settings | None = None
+    """The experiment's own settings, to evaluate its rollback conditions with; None evaluates none."""
 
 
 class OneRun(msgspec.Struct, frozen=True):
@@ -48,6 +53,9 @@ def watch_once(watched: Watched, *, startup_timeout_s: float = STARTUP_TIMEOUT_S
     """Fold what is new, store and send what it raised, end. Raises what the store raises."""
     with _runner(watched, startup_timeout_s) as (experiment, runner):
         events = runner.run_once()
+        with _rollback(watched, startup_timeout_s) as rollback:
+            if rollback is not None:
+                rollback.run_once()
         return OneRun(experiment, events, runner.watched_by)
 
 
@@ -64,13 +72,18 @@ def watch(
     `port` serves `/metrics`. `on_start` gets the experiment's name. Raises FatalError if the store is away
     for `startup_timeout_s` at the start, if the port cannot be had, or if the experiment is unknown.
     """
-    with _runner(watched, startup_timeout_s) as (experiment, runner), _metrics(runner, host, port):
+    with (
+        _runner(watched, startup_timeout_s) as (experiment, runner),
+        _rollback(watched, startup_timeout_s) as rollback,
+        _metrics(runner, rollback, host, port),
+        ExitStack() as running,
+    ):
         on_start(experiment)
-        try:
-            runner.start()
-            threading.Event().wait()
-        finally:
-            runner.stop()
+        for one in (runner, rollback):
+            if one is not None:
+                running.callback(one.stop)
+                one.start()
+        threading.Event().wait()
 
 
 @contextmanager
@@ -87,7 +100,19 @@ def _made(store: Store, watched: Watched, experiment: str, candidates: Sequence[
 
 
 @contextmanager
-def _metrics(runner: AlertRunner, host: str, port: int | None) -> Iterator[None]:
+def _rollback(watched: Watched, timeout_s: float) -> Iterator[RollbackRunner | None]:
+    settings = watched.rollback
+    if settings is None or not settings.rollback.enabled:
+        yield None
+        return
+    with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
+        yield RollbackRunner(store, settings, tellers_of(settings))
+
+
+@contextmanager
+def _metrics(
+    runner: AlertRunner, rollback: RollbackRunner | None, host: str, port: int | None
+) -> Iterator[None]:
     if port is None:
         yield
         return
@@ -95,6 +120,8 @@ def _metrics(runner: AlertRunner, host: str, port: int | None) -> Iterator[None]
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     registry.register(AlertCollector(runner.read_status))
+    if rollback is not None:
+        registry.register(RollbackCollector(rollback.read_last))
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:

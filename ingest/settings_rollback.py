@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from ingest.settings_types import Fraction, Name, NonNegative, Positive, PositiveInt
+from ingest.settings_types import Name, NonNegative, Positive, PositiveInt
 
 MetricName = Annotated[str, Meta(pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")]
 Reading = Literal["value", "rate", "increase", "changes", "age"]
@@ -59,8 +59,8 @@ class RollbackSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The call ends after so many in a row that do not."""
     golden_set: Name | None = None
     """The set whose runs condition A looks at; None: any set that is run against the candidate."""
-    golden_least_score: Fraction = 0.8
     golden_runs: PositiveInt = 2
+    """So many in a row under `golden.fail_mean_score` make condition A."""
     golden_max_age_s: Positive = 10_800.0
     """A newest run that is older says nothing of now."""
     faulty_share: Annotated[float, Meta(ge=0.0, lt=1.0)] = 0.05

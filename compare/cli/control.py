@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from compare.cli.locate import locate_store, store_options
+from compare.cli.person import who
 from ingest.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ def pause(endpoint: str, experiment: str, reason: str, folder: Path | None, conf
     scope = Scope(experiment, endpoint)
     with open_store(locate_store(folder, config_file), role="any") as store:
         _check_names(store, experiment, endpoint)
-        order(store, "pause", scope, ordered_by=_who(), reason=reason)
+        order(store, "pause", scope, ordered_by=who(), reason=reason)
     click.echo(f"paused: {scope}")
 
 
@@ -72,14 +70,14 @@ def resume(
     scope = Scope(experiment, endpoint)
     with open_store(locate_store(folder, config_file), role="any") as store:
         for partition in partitions:
-            let_go(store, experiment, partition, ordered_by=_who())
+            let_go(store, experiment, partition, ordered_by=who())
         if partitions:
             click.echo(f"let go: partition {', '.join(map(str, partitions))}")
             return
         held = pauses(store)
         is_paused = any(one.scope == scope for one in held)
         if is_paused:
-            order(store, "resume", scope, ordered_by=_who())
+            order(store, "resume", scope, ordered_by=who())
     click.echo(f"resumed: {scope}" if is_paused else f"was not paused: {scope}")
     for one in held:
         if one.scope != scope:
@@ -127,11 +125,3 @@ def _check_names(store: Store, experiment: str, endpoint: str) -> None:
             meant = nearest(name, names)
             hint = f"did you mean {meant}?" if meant else f"known: {', '.join(sorted(names)) or 'none yet'}"
             raise SettingsError(f"no run on this store has had the {word} {name!r}; {hint}")
-
-
-def _who() -> str:
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):
-        user = f"uid {os.getuid()}"
-    return f"{user}@{socket.gethostname()}"

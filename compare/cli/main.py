@@ -22,6 +22,7 @@ from compare.cli.inspect import compare, inspect
 from compare.cli.mirror import mirror
 from compare.cli.purge import purge
 from compare.cli.replay import replay
+from compare.cli.rollback import rollback
 from compare.cli.rollup import rollup
 from compare.cli.run import config, run
 from compare.cli.store import migrate, sql
@@ -61,6 +62,7 @@ for command in (
     resume,
     status,
     alerts,
+    rollback,
     golden,
     dashboard,
 ):

@@ -38,7 +38,8 @@ def watch(
 ) -> None:
     """Run the alerts alone, beside the service or in its place.
 
-    Reads and writes the store, sends alerts; needs no Kafka and no model. Of all that watch an experiment, in
+    Reads and writes the store, sends alerts, evaluates rollback conditions (with a settings file); needs no
+    Kafka and asks no model. Of all that watch an experiment, in
     `gnomon run` or here, one acts and the others stand by. SIGTERM ends it with 0.
     """
     # Before the imports, which take seconds: a signal that comes meanwhile is no crash.
@@ -78,6 +79,7 @@ def _watched(
                 settings.notify,
                 mine.name if is_mine else experiment,
                 candidates or (tuple(mine.candidates) if is_mine else ()),
+                settings if is_mine else None,
             ),
             settings.operations,
         )

@@ -46,12 +46,21 @@ def find_call(store: Store, decision_id: str) -> Decision:
     found = read_decisions(store, decision_id=decision_id, limit=1000) if decision_id else []
     names = {one.decision_id for one in found}
     if len(names) > 1:
-        raise FatalError(f"{decision_id!r} is the beginning of {len(names)} calls: {', '.join(sorted(names))}")
+        raise FatalError(
+            f"{decision_id!r} is the beginning of {len(names)} calls: {', '.join(sorted(names))}"
+        )
     if not found:
         known = read_decisions(store, calls_only=True, limit=1)
         last = f"the last call is {known[0].decision_id}" if known else "no rollback was ever called for"
         raise FatalError(f"no call for rollback has the id {decision_id!r}; {last}")
     return found[0]
+
+
+def last_call(store: Store) -> Decision:
+    """Return the newest change of the last call. Raises FatalError if there was none."""
+    for found in read_decisions(store, calls_only=True, limit=1):
+        return find_call(store, found.decision_id)
+    raise FatalError("no rollback was ever called for")
 
 
 def read_approvals(store: Store, decision_id: str) -> list[Approval]:

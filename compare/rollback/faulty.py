@@ -96,8 +96,7 @@ def read_counts(
     ]
     # Whole stretches of an outage instead of its every record keep the condition short.
     cut = (
-        "candidate_failure_kind = 'cut_stream'"
-        " AND intDiv(toUnixTimestamp64Milli(ingested_at), {width:Int64})"
+        "candidate_failure_kind = 'cut_stream' AND intDiv(toUnixTimestamp64Milli(ingested_at), {width:Int64})"
     )
     parameters |= {"width": _OUTAGE_S * 1000, "outage": _stretches(away)}
     ((pairs, faulty, both, left_out, families, examples),) = store.query(

@@ -1,4 +1,4 @@
-"""Condition A: the last golden runs of a candidate, all under the least score."""
+"""Condition A: the last golden runs of a candidate (`compare.golden.condition`), while they are recent."""
 
 from __future__ import annotations
 
@@ -6,107 +6,67 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
-
+from compare.golden.condition import condition_a as runs_in_a_row
+from compare.golden.run import GoldenRun
+from compare.golden.run_log import read_runs
 from compare.rollback.condition import Condition
 from compare.store.client import Store
 from ingest.settings_rollback import RollbackSettings
 
-_DAYS = 30
+_READ = 100
 _SHOWN_SETS = 10
 
 
-class GoldenScore(msgspec.Struct, frozen=True):
-    """One finished run. `served_hash` is of what served then."""
+def condition_a(
+    runs: Sequence[GoldenRun], settings: RollbackSettings, least: float, now: datetime
+) -> Condition:
+    """Return whether the last `golden_runs` runs of a set all had a mean score under `least`.
 
-    set_name: str
-    run_id: str
-    finished_at: datetime
-    mean_score: float
-    status: str
-    served_hash: str
-
-
-def condition_a(runs: Sequence[GoldenScore], settings: RollbackSettings, now: datetime) -> Condition:
-    """Return whether the last `golden_runs` runs of a set are all under `golden_least_score`.
-
-    `runs` may come in any order. Only runs of what served at the newest one are in a row with it: a build
-    that was replaced says nothing of its successor. A newest run older than `golden_max_age_s` says nothing
-    of now. With several sets the worst one counts.
+    `runs` are of one candidate, of any sets, in any order; `least` is `golden.fail_mean_score`. A newest run
+    that ended more than `golden_max_age_s` ago says nothing of now. With several sets the worst one counts.
     """
-    sets: dict[str, list[GoldenScore]] = {}
-    for run in sorted(runs, key=lambda run: (run.finished_at, run.run_id), reverse=True):
-        sets.setdefault(run.set_name, []).append(run)
+    sets: dict[str, list[GoldenRun]] = {}
+    for run in runs:
+        if run.status != "incomplete" and run.totals.mean_score is not None and run.finished_at <= now:
+            sets.setdefault(run.set_name, []).append(run)
     if not sets:
         which = f"set {settings.golden_set}" if settings.golden_set else "any set"
-        return Condition("unknown", f"no golden run of {which} against this candidate in {_DAYS} days")
-    judged = [_of_set(name, newest, settings, now) for name, newest in sorted(sets.items())]
-    worst = min(judged, key=lambda one: ("firing", "unknown", "quiet", "off").index(one.state))
-    evidence = {"sets": [one.evidence for one in judged[:_SHOWN_SETS]]}
-    return Condition(worst.state, worst.summary, evidence)
+        return Condition("unknown", f"no golden run of {which} against this candidate has a score")
+    judged = [_of_set(name, of_set, settings, least, now) for name, of_set in sorted(sets.items())]
+    worst = min(judged, key=lambda one: ("firing", "unknown", "quiet").index(one.state))
+    return Condition(worst.state, worst.summary, {"sets": [one.evidence for one in judged[:_SHOWN_SETS]]})
 
 
-def _of_set(name: str, newest: list[GoldenScore], settings: RollbackSettings, now: datetime) -> Condition:
-    """Judge one set; its runs come newest first."""
-    needed, least = settings.golden_runs, settings.golden_least_score
-    alike = [run for run in newest if run.served_hash == newest[0].served_hash][:needed]
-    scores = ", ".join(f"{run.mean_score:.3f}" for run in alike)
+def _of_set(
+    name: str, runs: Sequence[GoldenRun], settings: RollbackSettings, least: float, now: datetime
+) -> Condition:
+    found = runs_in_a_row(runs, least=least, in_a_row=settings.golden_runs)
     evidence: dict[str, Any] = {
         "set": name,
         "least_score": least,
-        "runs_in_a_row": needed,
+        "runs_in_a_row": settings.golden_runs,
         "runs": [
             {
                 "run_id": run.run_id,
                 "finished_at": f"{run.finished_at:%Y-%m-%dT%H:%M:%SZ}",
-                "mean_score": run.mean_score,
+                "mean_score": run.totals.mean_score,
                 "status": run.status,
             }
-            for run in alike
+            for run in found.runs
         ],
     }
-    age = now - newest[0].finished_at
+    age = now - max(run.finished_at for run in runs)
     if age > timedelta(seconds=settings.golden_max_age_s):
-        text = f"golden set {name}: the last run is {_hours(age)} old, over {settings.golden_max_age_s:g} s"
+        text = f"golden set {name}: the last run ended {_ago(age)} ago, over {settings.golden_max_age_s:g} s"
         return Condition("unknown", text, evidence)
-    if any(run.mean_score >= least for run in alike):
-        return Condition(
-            "quiet", f"golden set {name}: last runs scored {scores}, least allowed {least:g}", evidence
-        )
-    if len(alike) < needed:
-        text = f"golden set {name}: {len(alike)} of {needed} runs in a row under {least:g} so far: {scores}"
-        return Condition("quiet", text, evidence)
-    return Condition(
-        "firing", f"golden set {name}: {needed} runs in a row under {least:g}: {scores}", evidence
-    )
+    return Condition("firing" if found.is_met else "quiet", f"golden set {name}: {found.reason}", evidence)
 
 
-def read_runs(
-    store: Store, experiment: str, candidate: str, settings: RollbackSettings, now: datetime
-) -> list[GoldenScore]:
-    """Return the last runs of each set that came to a score. Raises what the store raises.
-
-    A run that was not finished says nothing of the model and is left out.
-    """
-    rows = store.query(
-        "SELECT set_name, run_id, finished_at, mean_score, status, served_hash FROM golden_runs_v1"
-        " WHERE experiment = {experiment:String} AND endpoint_name = {candidate:String}"
-        " AND status != 'incomplete' AND isNotNull(mean_score)"
-        " AND finished_at > {since:DateTime64(3, 'UTC')} AND finished_at <= {now:DateTime64(3, 'UTC')}"
-        " AND ({set:String} = '' OR set_name = {set:String})"
-        " ORDER BY finished_at DESC, run_id DESC LIMIT {runs:UInt32} BY set_name",
-        {
-            "experiment": experiment,
-            "candidate": candidate,
-            "set": settings.golden_set or "",
-            "since": f"{(now - timedelta(days=_DAYS)).timestamp():.3f}",
-            "now": f"{now.timestamp():.3f}",
-            "runs": settings.golden_runs,
-        },
-    ).rows
-    return [GoldenScore(*row) for row in rows]
+def read_golden(store: Store, experiment: str, candidate: str, settings: RollbackSettings) -> list[GoldenRun]:
+    """Return the last runs against a candidate, of the set of the settings or of all. Raises as the store."""
+    return read_runs(store, settings.golden_set, experiment=experiment, endpoint_name=candidate, limit=_READ)
 
 
-def _hours(age: timedelta) -> str:
+def _ago(age: timedelta) -> str:
     minutes = int(age.total_seconds() // 60)
     return f"{minutes // 60} h {minutes % 60} min"

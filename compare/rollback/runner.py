@@ -25,7 +25,7 @@ from compare.rollback.decisions import (
 )
 from compare.rollback.engines import Watch
 from compare.rollback.faulty import condition_b, read_counts
-from compare.rollback.golden import condition_a, read_runs
+from compare.rollback.golden import condition_a, read_golden
 from compare.rollback.hysteresis import Standing, fold
 from compare.rollback.tell import Teller, tell
 from compare.store.client import Store
@@ -46,6 +46,7 @@ class RollbackRunner:
     def __init__(self, store: Store, settings: Settings, tellers: Sequence[Teller] = ()) -> None:
         self._store = store
         self._settings = settings.rollback
+        self._least_score = settings.golden.fail_mean_score
         self._experiment = settings.experiment.name
         self._hash = settings_hash(settings)
         self._tellers = tuple(tellers)
@@ -67,8 +68,7 @@ class RollbackRunner:
             self.run_once, settings.rollback.interval_s, f"rollback conditions of {self._experiment}"
         )
 
-    @property
-    def last(self) -> dict[str, Evaluation]:
+    def read_last(self) -> dict[str, Evaluation]:
         """By candidate, the last evaluation; empty while another process evaluates. From any thread."""
         return dict(self._last) if self._lease.is_held else {}
 
@@ -117,7 +117,9 @@ class RollbackRunner:
         at = at.replace(microsecond=at.microsecond // 1000 * 1000)
         settings, experiment = self._settings, self._experiment
         conditions = Conditions(
-            condition_a(read_runs(self._store, experiment, candidate, settings, at), settings, at),
+            condition_a(
+                read_golden(self._store, experiment, candidate, settings), settings, self._least_score, at
+            ),
             condition_b(read_counts(self._store, experiment, candidate, settings, at), settings),
             self._condition_c(candidate, watch),
         )
@@ -189,4 +191,3 @@ class RollbackRunner:
             {"experiment": self._experiment, "candidate": candidate, "hash": self._hash},
         ).rows
         return str(rows[0][0])
-

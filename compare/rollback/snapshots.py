@@ -121,26 +121,26 @@ def from_serving(
 ) -> Snapshot:
     """Return a snapshot of what serves now, judged by its last golden run, or by the one that is named.
 
-    `image` and `weights_sha256` are what no server tells. Raises FatalError if it is not known what serves, or
-    if the golden run is of something else.
+    `image` and `weights_sha256` are what no server tells. Raises FatalError if it is not known what serves,
+    or if the golden run is of something else.
     """
     rows = store.query(
         "SELECT settings_hash, served_hash, seen_at, " + ", ".join(_TOLD) + " FROM served FINAL"
-        " WHERE experiment = {experiment:String} AND endpoint_name = {endpoint:String} AND role != 'production'"
-        " ORDER BY seen_at DESC LIMIT 1",
+        " WHERE experiment = {experiment:String} AND endpoint_name = {endpoint:String}"
+        " AND role != 'production' ORDER BY seen_at DESC LIMIT 1",
         {"experiment": experiment, "endpoint": endpoint_name},
     ).dicts()
     if not rows:
         raise FatalError(
-            f"what endpoint {endpoint_name} of experiment {experiment} serves is not known: a running service "
-            "asks every 5 minutes; or give --file"
+            f"what endpoint {endpoint_name} of experiment {experiment} serves is not known: "
+            "a running service asks every 5 minutes; or give --file"
         )
     told = {key: rows[0][key] for key in _TOLD}
     served_hash = str(rows[0]["served_hash"])
     run = _golden(store, experiment, endpoint_name, run_id=golden_run, served_hash=served_hash)
     if run is not None and run["served_hash"] != served_hash:
         raise FatalError(
-            f"golden run {run['run_id']} was against something else than what endpoint {endpoint_name} serves now"
+            f"golden run {run['run_id']} was of something else than what endpoint {endpoint_name} serves now"
         )
     if weights_sha256 is not None:
         if told["weights_sha256"] not in (None, weights_sha256):
@@ -176,7 +176,9 @@ def from_file(
         for key in _TOLD:
             mine, its = getattr(told, key), run[key]
             if mine is not None and its is not None and mine != its:
-                raise FatalError(f"{path}: {key} is {mine!r}, and golden run {told.golden_run} was of {its!r}")
+                raise FatalError(
+                    f"{path}: {key} is {mine!r}, and golden run {told.golden_run} was of {its!r}"
+                )
     values = msgspec.structs.asdict(told)
     del values["golden_run"]
     values["settings_hash"] = values["settings_hash"] or ("" if run is None else run["settings_hash"])

@@ -30,7 +30,8 @@ class Teller(Protocol):
     """One sink. `name` is its kind and its name in the settings."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """`kind:name`, as it is noted."""
 
     def tell(self, decision: Decision) -> Delivery:
         """Send it with the key of `key_of`; blocks for some seconds at most. Raises nothing."""
@@ -64,7 +65,9 @@ def tell(
     for teller in tellers:
         waiting: set[str] = set()
         for decision in changes:
-            is_delivered, attempts = noted.get((decision.decision_id, decision.event, teller.name), (False, 0))
+            is_delivered, attempts = noted.get(
+                (decision.decision_id, decision.event, teller.name), (False, 0)
+            )
             if is_delivered or attempts >= MAX_ATTEMPTS or decision.decision_id in waiting:
                 continue
             check()
