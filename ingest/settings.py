@@ -44,8 +44,9 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     """Days that each table keeps its rows, counted from `ingested_at`; 0 keeps them for ever.
 
     A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
-    outcomes, delivered_ranges, token_use and rollback_decisions 400, dead_letters and golden_results 90,
-    requests, observations, findings and forced_pairs 30, tokens, positions and reference_answers 14.
+    outcomes, delivered_ranges, token_use and rollback_decisions 400, dead_letters, golden_results and
+    drift_results 90, requests, observations, findings and forced_pairs 30, tokens, positions and
+    reference_answers 14.
     """
 
     pairs: NonNegativeInt | None = None
@@ -62,6 +63,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     reference_answers: NonNegativeInt | None = None
     dead_letters: NonNegativeInt | None = None
     golden_results: NonNegativeInt | None = None
+    drift_results: NonNegativeInt | None = None
     rollback_decisions: NonNegativeInt | None = None
 
 

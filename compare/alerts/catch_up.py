@@ -63,12 +63,13 @@ class CatchUp:
             for alert in folder.events
             if alert.state == "firing"
         }
-        series = dict(folder.series)
+        after = folder.state_after(version, cursors)
+        series = dict(after.series)
         for key in folder.changed:
             alert = series[key].alert
             if alert is not None:
                 series[key] = msgspec.structs.replace(series[key], alert=_filled(alert, evident))
-        after = FoldState(version, folder.clock_ms, cursors, series)
+        after = msgspec.structs.replace(after, series=series)
         self._last = after, folder.seen
         events = [_filled(alert, evident) for alert in folder.events]
         return Step(after, sorted(folder.changed), events, len(pairs), is_cut)

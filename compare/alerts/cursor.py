@@ -61,10 +61,11 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """One partition's pairs that are ready, in offset order, and what is known of the rest.
+    """One partition's records that are ready, in offset order, and what is known of the rest.
 
-    `pairs` are all stored pairs in the open offsets and in [next_offset, end_offset). `is_behind` says
-    that more will come below pairs that are already stored. `newest_ms` is when its newest range came.
+    `pairs` are all stored pairs in the open offsets, and all pairs and other outcomes in [next_offset,
+    end_offset). `is_behind` says that more will come below pairs that are already stored. `newest_ms` is
+    when its newest range came.
     """
 
     cursor: Cursor
@@ -101,6 +102,7 @@ def merge(feeds: Iterable[Feed]) -> tuple[list[tuple[int, FoldedPair]], dict[Par
     taken: list[tuple[int, FoldedPair]] = []
     times = {feed.cursor.key: feed.cursor.time_ms for feed in feeds}
     folded: dict[PartitionKey, set[int]] = {feed.cursor.key: set() for feed in feeds}
+    ends: dict[PartitionKey, int] = {feed.cursor.key: 0 for feed in feeds}
     held: set[PartitionKey] = set()
     for key, pair in heapq.merge(*(_ordered(feed) for feed in feeds)):
         partition = (pair.topic_id, pair.partition)
@@ -109,23 +111,29 @@ def merge(feeds: Iterable[Feed]) -> tuple[list[tuple[int, FoldedPair]], dict[Par
             continue
         taken.append((key[0], pair))
         times[partition] = key[0]
-        folded[partition].add(pair.offset)
+        ends[partition] = max(ends[partition], pair.offset + 1)
+        if pair.is_pair:
+            folded[partition].add(pair.offset)
     cursors = {
         feed.cursor.key: _moved(
-            feed, folded[feed.cursor.key], times[feed.cursor.key], is_held=feed.cursor.key in held
+            feed,
+            folded[feed.cursor.key],
+            times[feed.cursor.key],
+            ends[feed.cursor.key] if feed.cursor.key in held else feed.end_offset,
         )
         for feed in feeds
     }
     return taken, cursors
 
 
-def _moved(feed: Feed, folded: set[int], time_ms: int, *, is_held: bool) -> Cursor:
-    """The cursor after folding these offsets of its feed."""
+def _moved(feed: Feed, folded: set[int], time_ms: int, end_offset: int) -> Cursor:
+    """The cursor after folding the pairs at these offsets of its feed.
+
+    `end_offset` is where the settled stretch ends, or what is held back begins.
+    """
     cursor = feed.cursor
-    # Held pairs stay ahead of the cursor; else the whole settled stretch is behind it.
-    last = max(folded, default=-1) + 1 if is_held else feed.end_offset
-    end = max(cursor.next_offset, last)
-    waiting = {*feed.open_offsets, *(pair.offset for pair in feed.pairs)}
+    end = max(cursor.next_offset, end_offset)
+    waiting = {*feed.open_offsets, *(pair.offset for pair in feed.pairs if pair.is_pair)}
     still_open = [offset for offset in cursor.open_offsets if offset in waiting]
     now_open = [offset for offset in feed.open_offsets if cursor.next_offset <= offset < end]
     return msgspec.structs.replace(

@@ -1,44 +1,68 @@
-"""Folding pairs into every series of one experiment and candidate. Pure: no clock, no store.
+"""Folding records into every series of one experiment and candidate. Pure: no clock, no store.
 
-Pairs are taken one by one, each moving all its series, so that "another alert is firing now" means the
-same on every replay of the same pairs.
+A chunk is folded metric by metric and slice by slice, each over all its pairs at once. What is decided across
+series (baselines, which slices are admitted, alert groups) is decided by the place of the pairs in the fold
+order, so that the same pairs come to the same whatever the chunks.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
+from compare.alerts.advance import Rows, Turn, advance, restarted
 from compare.alerts.alert import Alert
-from compare.alerts.baseline import Baseline, upper_rate
+from compare.alerts.baseline import MetricBaseline, closed, part_for, tolerated
+from compare.alerts.chunk import Chunk, Column, FirstInHour, Identity, Seen, chunk_of
 from compare.alerts.cursor import Cursor, PartitionKey
 from compare.alerts.describe import firing_alert, resolved_alert
-from compare.alerts.edetector import MAX_P1, DetectorSpec, fresh, step
-from compare.alerts.series import METRICS, SERIES_FACTOR, FoldedPair, SeriesKey, SeriesState
+from compare.alerts.drift import HourResult, result_of
+from compare.alerts.edetector import ONE, DetectorSpec, Floats, Ints
+from compare.alerts.learning import HOUR_MS, Part, learned
+from compare.alerts.life_group import choose_group
+from compare.alerts.metrics import BY_NAME, DIMENSIONS, METRICS, SERIES_FACTOR, Metric
+from compare.alerts.series import FoldedPair, HourSum, SeriesKey, SeriesState
+from compare.alerts.sketch import Ranks
 from ingest.settings_alerts import AlertSettings
 
-HOUR_MS = 3_600_000
-
-Seen = set[tuple[str, str, str]]
-"""(dimension, value, request hash) already counted in the current hour of the fold clock."""
+__all__ = ["FoldState", "Folder", "Seen"]
 
 
 class FoldState(msgspec.Struct, frozen=True):
     """Everything that is remembered for one experiment and candidate; stored in one insert.
 
-    `clock_ms` is the time of the last folded pair in fold order; it never goes back.
+    `clock_ms` is the time of the last folded record in fold order; it never goes back. `baselines` are by
+    metric; one that is not there is open, version 1. `refused` counts, by dimension, the pairs of slices
+    beyond `alerts.max_slices`. `results` and `closed` (metrics) are what the last fold brought beside that:
+    it is stored with the state, and not read back.
     """
 
     version: int = 0
     clock_ms: int = 0
     cursors: dict[PartitionKey, Cursor] = {}
     series: dict[SeriesKey, SeriesState] = {}
+    baselines: dict[str, MetricBaseline] = {}
+    refused: dict[str, int] = {}
+    results: tuple[HourResult, ...] = ()
+    closed: tuple[str, ...] = ()
+
+
+class _Event(NamedTuple):
+    """A turn of a series at a row of the chunk; sorted into the order in which they would come one by one."""
+
+    row: int
+    place: tuple[int, int]
+    key: SeriesKey
+    spec: DetectorSpec
+    turn: Turn
 
 
 class Folder:
-    """Folds pairs into series. One use: build it from a state, `fold`, read `series` and `events`.
+    """Folds records into series. One use: build it from a state, `fold`, read `state_after` and `events`.
 
     `seen` must hold what was counted in the hour of `clock_ms`.
     """
@@ -50,100 +74,272 @@ class Folder:
         self._candidate = candidate
         self._settings = settings
         self._threshold = float(settings.mean_pairs_between_false_alarms * SERIES_FACTOR)
-        self._paired = DetectorSpec("candidate_only_excess", settings.tolerated_excess_rate, self._threshold)
-        self.seen = set(seen)
+        # The same promise both ways; a detector needs more than 1.
+        self._patience = float(max(settings.mean_pairs_between_false_alarms, 2))
+        self._first = FirstInHour(seen, state.clock_ms // HOUR_MS)
+        self._state = state
         self.series = dict(state.series)
         self.clock_ms = state.clock_ms
         self.events: list[Alert] = []
         self.changed: set[SeriesKey] = set()
+        self._results: dict[tuple[SeriesKey, int], HourResult] = {}
         self.hour_first: dict[PartitionKey, int] | None = None
         """First offset folded by partition in the hour that began during this fold, if one began."""
-        self._groups = {s.key: s.alert.group_key for s in self.series.values() if s.alert is not None}
+        self._baselines = dict(state.baselines)
+        self._refused = dict(state.refused)
+        self._closed: list[str] = []
+        self._slices = {(key.dimension, key.value) for key in self.series}
+        self._ranks: dict[tuple[str, str, str], Ranks] = {}
+        self._turns: list[_Event] = []
+        self._clock = np.zeros(0, dtype=np.int64)
+
+    @property
+    def seen(self) -> Seen:
+        """What was counted in the hour of `clock_ms`."""
+        return self._first.seen
+
+    def state_after(self, version: int, cursors: dict[PartitionKey, Cursor]) -> FoldState:
+        """The state after what was folded."""
+        return FoldState(
+            version,
+            self.clock_ms,
+            cursors,
+            self.series,
+            self._baselines,
+            self._refused,
+            tuple(self._results.values()),
+            tuple(self._closed),
+        )
 
     def fold(self, pairs: Iterable[tuple[int, FoldedPair]], next_offsets: dict[PartitionKey, int]) -> None:
-        """Fold (time in ms, pair) in this order.
+        """Fold (time in ms, record) in this order.
 
-        `next_offsets` are the cursors before this fold: a pair below its own is a late one.
+        `next_offsets` are the cursors before this fold: a record below its own is a late one.
         """
+        pairs = list(pairs)
+        if not pairs:
+            return
+        chunk = chunk_of(pairs, self._first, HOUR_MS)
+        clock_ms = self.clock_ms
         for time_ms, pair in pairs:
             partition = (pair.topic_id, pair.partition)
-            if time_ms // HOUR_MS > self.clock_ms // HOUR_MS:
-                self.seen.clear()
+            if time_ms // HOUR_MS > clock_ms // HOUR_MS:
                 self.hour_first = {}
-            self.clock_ms = max(self.clock_ms, time_ms)
+            clock_ms = max(clock_ms, time_ms)
             if self.hour_first is not None and pair.offset >= next_offsets.get(partition, 0):
                 self.hour_first.setdefault(partition, pair.offset)
-            if not pair.is_counted:
-                continue
-            for dimension, value in pair.slices():
-                # A client that retries a faulty prompt must not count it again and again.
-                once = (dimension, value, pair.request_hash)
-                if once in self.seen:
-                    continue
-                self.seen.add(once)
-                for metric in METRICS:
-                    self._move(SeriesKey(metric, dimension, value), pair)
+        self.fold_chunk(chunk)
 
-    def _move(self, key: SeriesKey, pair: FoldedPair) -> None:
-        state = self.series.get(key) or SeriesState(key)
-        candidate, reference = pair.flags(key.metric)
-        spec = self._spec(key)
+    def fold_chunk(self, chunk: Chunk) -> None:
+        """Fold records that are columns already."""
+        if not chunk.time_ms.size:
+            return
+        self._clock = np.maximum(np.maximum.accumulate(chunk.time_ms), self.clock_ms)
+        self.clock_ms = int(self._clock[-1])
+        slices = self._admitted(chunk)
+        every_row = {("experiment", ""): np.arange(chunk.time_ms.size)}
+        for metric in METRICS:
+            column = chunk.columns[metric.name]
+            rows = slices if metric.category == "drift" else every_row
+            if column.is_there is not None:
+                there = column.is_there
+                rows = {one: inside[there[inside]] for one, inside in rows.items()}
+            rows = {one: inside for one, inside in rows.items() if inside.size}
+            start = 0
+            if self._declared(metric) is None and self._baseline(metric).is_open:
+                start = self._learn(metric, column, rows, chunk)
+            for (dimension, value), inside in rows.items():
+                inside = inside[inside >= start] if start else inside
+                if inside.size:
+                    self._move(metric, SeriesKey(metric.name, dimension, value), column, inside, chunk)
+        self._tell(chunk.at_ms, chunk.identity)
+
+    def _admitted(self, chunk: Chunk) -> dict[tuple[str, str], Ints]:
+        """The slices that are watched: new ones in the order of their first pairs, up to the cap."""
+        known = sum(1 for dimension, _ in self._slices if dimension != "experiment")
+        admitted = {}
+        for one, rows in sorted(chunk.slices.items(), key=lambda item: (int(item[1][0]), item[0])):
+            if one not in self._slices and one[0] != "experiment":
+                if known >= self._settings.max_slices:
+                    self._refused[one[0]] = self._refused.get(one[0], 0) + len(rows)
+                    continue
+                known += 1
+            self._slices.add(one)
+            admitted[one] = rows
+        return admitted
+
+    def _declared(self, metric: Metric) -> float | None:
+        settings = self._settings
+        return {
+            "regression_rate": settings.tolerated_regression_rate,
+            "candidate_only_excess": settings.tolerated_excess_rate,
+            "cosine_similarity": settings.tolerated_cosine_similarity,
+            "schema_validity": settings.tolerated_schema_validity,
+            "top1_agreement_forced": settings.tolerated_top1_agreement,
+            "unscored_rate": settings.tolerated_unscored_rate,
+            "skipped_rate": settings.tolerated_skipped_rate,
+            "failed_rate": settings.tolerated_failed_rate,
+        }.get(metric.name)
+
+    def _baseline(self, metric: Metric) -> MetricBaseline:
+        return self._baselines.get(metric.name) or MetricBaseline(metric=metric.name)
+
+    def _learn(self, metric: Metric, column: Column, rows: dict[tuple[str, str], Ints], chunk: Chunk) -> int:
+        """Add to the open baseline, and close it when it is complete. Returns the first row after it."""
+        opened = self._baseline(metric)
+        whole = rows.get(("experiment", ""), np.zeros(0, dtype=np.int64))
+        before = self._part(SeriesKey(metric.name, "experiment", ""), opened.version)
+        if not whole.size:
+            return int(chunk.time_ms.size)
+        first_ms = int(chunk.at_ms[whole[0]]) if before.first_ms is None else before.first_ms
+        counts = before.moments.n + 1 + np.arange(whole.size)
+        hours = (chunk.time_ms[whole] - first_ms) / HOUR_MS
+        settings = self._settings
+        is_enough = (counts >= settings.baseline_min_pairs) & (hours >= settings.baseline_min_hours)
+        last = int(whole[is_enough.argmax()]) if is_enough.any() else None
+        end = int(chunk.time_ms.size) if last is None else last + 1
+        for (dimension, value), inside in rows.items():
+            inside = inside[inside < end]
+            if not inside.size:
+                continue
+            key = SeriesKey(metric.name, dimension, value)
+            part = learned(
+                self._part(key, opened.version),
+                column.x[inside],
+                chunk.at_ms[inside],
+                is_rank=metric.kind == "rank",
+                is_whole=dimension == "experiment",
+            )
+            self._put(key, learning=part, learning_version=opened.version)
+        if last is not None:
+            self._close(metric, opened, first_ms, int(chunk.at_ms[last]))
+        return end
+
+    def _close(self, metric: Metric, opened: MetricBaseline, from_ms: int, to_ms: int) -> None:
+        parts = {}
+        for key, state in list(self.series.items()):
+            if key.metric == metric.name and state.learning is not None:
+                if state.learning_version == opened.version:
+                    parts[key.dimension, key.value] = state.learning
+                self._put(key, learning=None)
+        self._closed.append(metric.name)
+        self._baselines[metric.name] = closed(
+            opened, parts, min_pairs=self._settings.baseline_min_pairs, from_ms=from_ms, to_ms=to_ms
+        )
+
+    def _part(self, key: SeriesKey, version: int) -> Part:
+        state = self.series.get(key)
+        if state is None or state.learning is None or state.learning_version != version:
+            return Part()
+        return state.learning
+
+    def _put(self, key: SeriesKey, **changes: object) -> SeriesState:
+        state = msgspec.structs.replace(self.series.get(key) or SeriesState(key), **changes)
+        self.series[key] = state
         self.changed.add(key)
+        return state
+
+    def _spec(self, metric: Metric, key: SeriesKey) -> DetectorSpec | None:
+        """The detector of a series, None where its baseline leaves nothing to bet on."""
+        declared, version = self._declared(metric), 0
+        if declared is None:
+            baseline = self._baseline(metric)
+            declared, version = tolerated(baseline, key.dimension, key.value), baseline.version
+        if declared is None:
+            return None
+        return DetectorSpec(metric.kind, declared, self._threshold, self._patience, version)
+
+    def _move(self, metric: Metric, key: SeriesKey, column: Column, rows: Ints, chunk: Chunk) -> None:
+        state = self.series.get(key) or SeriesState(key)
+        spec = self._spec(metric, key)
         if spec is None:
-            self.series[key] = self._extend_baseline(state, is_faulty=candidate)
+            self._put(key, spec=None, detector=None, is_untestable=True)
             return
         detector = state.detector
         if detector is None or state.spec != spec:
-            detector = fresh(spec, is_firing=state.alert is not None)
-        detector, signal, judged = step(
-            spec, detector, candidate=candidate, reference=reference, at_ms=pair.mirrored_ms
+            detector = restarted(spec, detector, is_firing=state.alert is not None)
+        x = column.x[rows]
+        if metric.kind == "rank":
+            x = self._ranks_of(metric, key).of(x)
+        nothing = np.zeros(rows.size, dtype=np.int64)
+        moved = Rows(
+            x,
+            nothing if column.candidate is None else column.candidate[rows],
+            nothing if column.reference is None else column.reference[rows],
+            chunk.at_ms[rows],
         )
-        alert = state.alert
-        if signal == "fired":
-            alert_id = self._identify(key, pair)
-            group_key = min(self._groups.values(), default=alert_id)
-            self._groups[key] = group_key
-            alert = firing_alert(
-                alert_id=alert_id,
-                group_key=group_key,
-                experiment=self._experiment,
-                candidate=self._candidate,
-                key=key,
-                spec=spec,
-                judged=judged,
-                at_ms=pair.mirrored_ms,
-            )
-            self.events.append(alert)
-        elif signal == "resolved" and alert is not None:
-            self.events.append(resolved_alert(alert, judged=judged, at_ms=pair.mirrored_ms))
-            self._groups.pop(key, None)
-            alert = None
-        self.series[key] = msgspec.structs.replace(state, spec=spec, detector=detector, alert=alert)
+        hours = self._clock[rows] // HOUR_MS
+        ends = [*(np.flatnonzero(np.diff(hours)) + 1).tolist(), rows.size]
+        place = (METRICS.index(metric), DIMENSIONS.index(key.dimension))
+        begin, hour = 0, state.hour
+        for end in ends:
+            inside = moved.between(begin, end)
+            detector, turns = advance(spec, detector, inside)
+            for turn in turns:
+                self._turns.append(_Event(int(rows[begin + turn.row]), place, key, spec, turn))
+            hour = _in_hour(hour, int(hours[begin]) * HOUR_MS, inside.x)
+            center = self._center(metric, key)
+            self._results[key, hour.hour_ms] = result_of(metric, key, spec, detector, hour, center)
+            begin = end
+        self._put(key, spec=spec, detector=detector, hour=hour, is_untestable=False)
 
-    def _spec(self, key: SeriesKey) -> DetectorSpec | None:
-        """The detector of a series now, None while its p0 is not known or too high to bet against."""
-        if key.metric == "candidate_only_excess":
-            return self._paired
-        declared = self._settings.tolerated_regression_rate
-        if declared is None:
-            # A route leans on the whole experiment's baseline.
-            whole = self.series.get(SeriesKey(key.metric, "experiment", ""))
-            declared = None if whole is None else whole.baseline_rate
-        if declared is None or declared >= MAX_P1:
-            return None
-        return DetectorSpec(key.metric, declared, self._threshold)
+    def _center(self, metric: Metric, key: SeriesKey) -> float:
+        """The baseline's own mean of x; what is tolerated where that is declared."""
+        declared = self._declared(metric)
+        if declared is not None:
+            return declared
+        part, _ = part_for(self._baseline(metric), key.dimension, key.value)
+        return 0.5 if metric.kind == "rank" else part.moments.mean
 
-    def _extend_baseline(self, state: SeriesState, *, is_faulty: bool) -> SeriesState:
-        """Count a pair towards the baseline; when it is complete, freeze its bound."""
-        if state.baseline_rate is not None:
-            return state
-        baseline = Baseline(state.baseline.pairs + 1, state.baseline.faulty + is_faulty)
-        is_complete = baseline.pairs >= self._settings.baseline_min_pairs
-        rate = upper_rate(baseline, SERIES_FACTOR) if is_complete else None
-        return msgspec.structs.replace(state, baseline=baseline, baseline_rate=rate)
+    def _ranks_of(self, metric: Metric, key: SeriesKey) -> Ranks:
+        part, is_own = part_for(self._baseline(metric), key.dimension, key.value)
+        name = (metric.name, key.dimension, key.value) if is_own else (metric.name, "", "")
+        if name not in self._ranks:
+            if part.sketch is None:
+                raise ValueError(
+                    f"baseline of {metric.name} version {self._baseline(metric).version}: no sketch"
+                )
+            self._ranks[name] = Ranks(part.sketch)
+        return self._ranks[name]
 
-    def _identify(self, key: SeriesKey, pair: FoldedPair) -> str:
+    def _tell(self, at_ms: Ints, identity: Callable[[int], Identity]) -> None:
+        """Turn what fired and was resolved into alerts, in the order of the pairs."""
+        open_alerts = {key: state.alert for key, state in self.series.items() if state.alert is not None}
+        for row, _, key, spec, turn in sorted(self._turns, key=lambda event: event[:2]):
+            at = int(at_ms[row])
+            alert = open_alerts.pop(key, None)
+            if turn.signal == "fired":
+                alert_id = self._identify(key, identity(row))
+                started_ms = turn.judged.leading.started_ms
+                group_key = choose_group(
+                    alert_id,
+                    BY_NAME[key.metric].category,
+                    at if started_ms is None else started_ms,
+                    open_alerts.values(),
+                )
+                alert = firing_alert(
+                    alert_id=alert_id,
+                    group_key=group_key,
+                    experiment=self._experiment,
+                    candidate=self._candidate,
+                    key=key,
+                    spec=spec,
+                    judged=turn.judged,
+                    at_ms=at,
+                )
+                open_alerts[key] = alert
+                self.events.append(alert)
+            elif alert is not None:
+                self.events.append(resolved_alert(alert, judged=turn.judged, at_ms=at))
+            self._put(key, alert=open_alerts.get(key))
+        self._turns.clear()
+
+    def _identify(self, key: SeriesKey, identity: Identity) -> str:
         """The same alarm at the same pair has the same id on every replay."""
-        parts = [self._experiment, self._candidate, *msgspec.structs.astuple(key)]
-        parts += [pair.topic_id, pair.partition, pair.offset]
+        parts = [self._experiment, self._candidate, *msgspec.structs.astuple(key), *identity]
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+
+
+def _in_hour(hour: HourSum | None, hour_ms: int, x: Floats) -> HourSum:
+    kept = hour if hour is not None and hour.hour_ms == hour_ms else HourSum(hour_ms)
+    return HourSum(hour_ms, kept.pairs + x.size, kept.sum_x + int(np.floor(x * ONE).astype(np.int64).sum()))

@@ -1,4 +1,4 @@
-"""Series: a metric in a slice. Which series a pair moves, and the detector that each of them runs."""
+"""Series: a metric in a slice, and what a record brings to each of them."""
 
 from __future__ import annotations
 
@@ -7,74 +7,84 @@ from typing import Literal
 import msgspec
 
 from compare.alerts.alert import Alert
-from compare.alerts.baseline import Baseline
-from compare.alerts.edetector import DetectorSpec, DetectorState, Kind
+from compare.alerts.edetector import PENDING_SHARE, DetectorSpec, DetectorState
+from compare.alerts.learning import Part
 
-METRICS: tuple[Kind, ...] = ("regression_rate", "candidate_only_excess")
-DIMENSIONS = ("experiment", "route")
-SERIES_FACTOR = len(METRICS) * len(DIMENSIONS)
-"""M: metrics times slicing dimensions. Each slice moves on its own pairs only, so values cost nothing."""
-
-Status = Literal["running", "firing", "needs_baseline", "baseline_too_faulty"]
+Status = Literal["running", "pending", "firing", "needs_baseline", "baseline_too_faulty"]
+Outcome = Literal["pair", "unscored", "skipped", "failed", "dead_letter"]
 
 
 class SeriesKey(msgspec.Struct, frozen=True, order=True):
-    """A metric in a slice; `value` is the route's name, or empty for the whole experiment."""
+    """A metric in a slice; `value` is the slice's name, or empty for the whole experiment."""
 
-    metric: Kind
+    metric: str
     dimension: str
     value: str
 
 
-class FoldedPair(msgspec.Struct, frozen=True):
-    """What a detector needs of one stored pair. `mirrored_ms` is Unix milliseconds.
+class FoldedPair(msgspec.Struct, frozen=True, kw_only=True):
+    """What the detectors need of one consumed record. `mirrored_ms` is Unix milliseconds.
 
-    `is_counted` is False for a pair that may not move any rate: unscored, or production's own answer
-    in place of the candidate's.
+    `outcome` says what became of it; only a `pair` with `is_counted` moves a drift series: others are
+    production's own answer in place of the candidate's, or have a request that held a fault already.
+    `slices` are the values of `DIMENSIONS` after the first, empty where the pair has none. Scores are None
+    where they are unscored.
     """
 
     topic_id: str
     partition: int
     offset: int
     mirrored_ms: int
-    request_hash: str
-    route: str
-    is_counted: bool
-    is_regression: bool
-    is_candidate_only_fault: bool
-    is_reference_only_fault: bool
+    outcome: Outcome = "pair"
+    request_hash: str = ""
+    slices: tuple[str, ...] = ()
+    is_counted: bool = False
+    is_regression: bool = False
+    is_candidate_only_fault: bool = False
+    is_reference_only_fault: bool = False
+    cosine_similarity: float | None = None
+    schema_validity: float | None = None
+    top1_agreement_forced: float | None = None
+    kl_forced: float | None = None
+    latency_ratio: float | None = None
 
-    def flags(self, metric: Kind) -> tuple[bool, bool]:
-        """The (candidate, reference) flags that this metric counts."""
-        if metric == "regression_rate":
-            return self.is_regression, False
-        return self.is_candidate_only_fault, self.is_reference_only_fault
+    @property
+    def is_pair(self) -> bool:
+        """Whether a pair is stored, scored or not; else the record may yet become one."""
+        return self.outcome in ("pair", "unscored")
 
-    def slices(self) -> list[tuple[str, str]]:
-        """The (dimension, value) slices that this pair belongs to, the whole experiment first.
 
-        A pair without a route is in no route's slice: such a slice would only repeat the whole.
-        """
-        whole = [("experiment", "")]
-        return [*whole, ("route", self.route)] if self.route else whole
+class HourSum(msgspec.Struct, frozen=True):
+    """The pairs of one hour of the fold clock and the sum of their x, in steps of 2^-32."""
+
+    hour_ms: int
+    pairs: int = 0
+    sum_x: int = 0
 
 
 class SeriesState(msgspec.Struct, frozen=True):
-    """One series' memory. `spec` is None until p0 is known; `alert` is the open alert, if any."""
+    """One series' memory. `spec` is None until there is something to test against; `alert` is the open one.
+
+    `learning` holds what it brought to the open baseline of version `learning_version`. `hour` is of the last
+    hour in which it moved.
+    """
 
     key: SeriesKey
     spec: DetectorSpec | None = None
     detector: DetectorState | None = None
-    baseline: Baseline = Baseline()
-    baseline_rate: float | None = None
-    """The upper bound taken from the baseline, once it was complete; frozen from then on."""
+    learning: Part | None = None
+    learning_version: int = 0
+    hour: HourSum | None = None
     alert: Alert | None = None
+    is_untestable: bool = False
+    """Its baseline is so bad, or so scattered, that nothing could be bet against it."""
 
     @property
     def status(self) -> Status:
         """What the series is doing now."""
         if self.alert is not None:
             return "firing"
-        if self.spec is not None:
-            return "running"
-        return "needs_baseline" if self.baseline_rate is None else "baseline_too_faulty"
+        if self.spec is None or self.detector is None:
+            return "baseline_too_faulty" if self.is_untestable else "needs_baseline"
+        is_pending = self.detector.statistic >= PENDING_SHARE * self.spec.threshold
+        return "pending" if is_pending else "running"

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from compare.alerts.chunk import Seen
 from compare.alerts.cursor import Cursor, Feed, PartitionKey
-from compare.alerts.fold import Seen
+from compare.alerts.metrics import DIMENSIONS
 from compare.alerts.series import FoldedPair
 from compare.detectors.history import HISTORY_FAULTY
 from compare.row_values import milliseconds
@@ -21,6 +22,40 @@ COUNTED = f"verdict != 'unscored' AND mode != 'mirrored' AND NOT has(tags, '{HIS
 """Pairs that may move a rate. In `mirrored` mode production's answer stands in for the candidate's, and
 such pairs need a noise floor of their own before any rate may be stated. A request that holds a faulty
 answer already makes either model go on with it."""
+
+ACCOUNTED = "reason NOT IN ('sampled_out', 'purged')"
+"""Outcomes that a rate of accounting counts: what is left out by the sampling settings was never meant to be
+compared, and a purge says nothing of the service."""
+
+SLICES = "[" + ", ".join(f"toString({name})" for name in DIMENSIONS[1:]) + "]"
+
+SELECTED = f"""
+        toString(request_hash) AS request_hash, {SLICES} AS slices, {COUNTED} AS is_counted,
+        is_regression, is_candidate_only_fault, is_reference_only_fault, cosine_similarity,
+        if(reference_is_schema_valid = 1, candidate_is_schema_valid, NULL) AS schema_validity,
+        top1_agreement_forced_ratio, kl_forced_mean_nats, latency_ratio"""
+"""What a pair brings to the metrics. A schema that the reference breaks too says nothing of the candidate."""
+
+_PARTITION = (
+    "experiment = {experiment:String} AND topic_id = {topic_id:String} AND `partition` = {partition:UInt32}"
+)
+_RECORDS = f"""
+    SELECT * EXCEPT is_outcome FROM
+    (
+        SELECT `offset`, mirrored_at, if(verdict = 'unscored', 'unscored', 'pair') AS outcome, {SELECTED},
+            0 AS is_outcome
+        FROM pairs_v1
+        WHERE {_PARTITION} AND candidate = {{candidate:String}}
+          AND (`offset` >= {{next_offset:UInt64}} OR `offset` IN {{open_offsets:Array(UInt64)}})
+        ORDER BY `offset` LIMIT {{limit:UInt64}}
+        UNION ALL
+        SELECT `offset`, mirrored_at, toString(kind), '', [], false, false, false, false,
+            NULL, NULL, NULL, NULL, NULL, 1
+        FROM outcomes_v1
+        WHERE {_PARTITION} AND `offset` >= {{next_offset:UInt64}} AND {ACCOUNTED}
+        ORDER BY `offset` LIMIT {{limit:UInt64}}
+    )
+    ORDER BY `offset`, is_outcome LIMIT {{limit:UInt64}}"""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -48,7 +83,7 @@ def read_feeds(
         if cursor is None:
             first = settled.first_offset
             cursor = Cursor(settled.topic_id, settled.partition, first, hour_offset=first)
-        stored = _pairs(store, experiment, candidate, cursor, limit)
+        stored = _records(store, experiment, candidate, cursor, limit)
         end = max(settled.end_offset, cursor.next_offset)
         pairs = tuple(pair for pair in stored if pair.offset < end)
         is_behind = len(pairs) < len(stored)
@@ -73,14 +108,10 @@ def _settled(store: Store, experiment: str) -> list[Settled]:
     ]
 
 
-def _pairs(store: Store, experiment: str, candidate: str, cursor: Cursor, limit: int) -> list[FoldedPair]:
+def _records(store: Store, experiment: str, candidate: str, cursor: Cursor, limit: int) -> list[FoldedPair]:
+    """The next pairs of a partition, and the records that became none, in the order of their offsets."""
     rows = store.query(
-        "SELECT topic_id, `partition`, `offset`, mirrored_at, request_hash, route,"
-        f" {COUNTED} AS is_counted, is_regression, is_candidate_only_fault, is_reference_only_fault"
-        " FROM pairs_v1 WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
-        " AND topic_id = {topic_id:String} AND `partition` = {partition:UInt32}"
-        " AND (`offset` >= {next_offset:UInt64} OR `offset` IN {open_offsets:Array(UInt64)})"
-        " ORDER BY `offset` LIMIT {limit:UInt64}",
+        _RECORDS,
         {
             "experiment": experiment,
             "candidate": candidate,
@@ -91,32 +122,36 @@ def _pairs(store: Store, experiment: str, candidate: str, cursor: Cursor, limit:
             "limit": limit,
         },
     ).rows
-    return [
-        FoldedPair(
-            topic_id=topic_id,
-            partition=partition,
-            offset=offset,
-            mirrored_ms=milliseconds(mirrored_at),
-            request_hash=request_hash,
-            route=route,
-            is_counted=bool(is_counted),
-            is_regression=bool(is_regression),
-            is_candidate_only_fault=bool(candidate_only),
-            is_reference_only_fault=bool(reference_only),
+    # Most pairs share their slices with many others: each combination is kept once.
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    records: list[FoldedPair] = []
+    for offset, mirrored_at, outcome, request_hash, slices, counted, worse, only, other, *scores in rows:
+        if records and records[-1].offset == offset:
+            # Its failure, from before it was delivered again and compared.
+            continue
+        cosine, schema, agreement, kl, latency = scores
+        values = tuple(slices)
+        records.append(
+            FoldedPair(
+                topic_id=cursor.topic_id,
+                partition=cursor.partition,
+                offset=offset,
+                mirrored_ms=milliseconds(mirrored_at),
+                outcome=outcome,
+                request_hash=request_hash,
+                slices=shared.setdefault(values, values),
+                is_counted=bool(counted),
+                is_regression=bool(worse),
+                is_candidate_only_fault=bool(only),
+                is_reference_only_fault=bool(other),
+                cosine_similarity=cosine,
+                schema_validity=schema,
+                top1_agreement_forced=agreement,
+                kl_forced=kl,
+                latency_ratio=latency,
+            )
         )
-        for (
-            topic_id,
-            partition,
-            offset,
-            mirrored_at,
-            request_hash,
-            route,
-            is_counted,
-            is_regression,
-            candidate_only,
-            reference_only,
-        ) in rows
-    ]
+    return records
 
 
 def _undecided(store: Store, experiment: str, settled: Settled) -> tuple[int, ...]:
@@ -141,7 +176,7 @@ def _undecided(store: Store, experiment: str, settled: Settled) -> tuple[int, ..
 
 def read_seen(store: Store, experiment: str, candidate: str, cursors: Mapping[PartitionKey, Cursor]) -> Seen:
     """What was counted in the current hour of the fold clock: read back, not kept a second time."""
-    seen: Seen = set()
+    found: dict[str, set[tuple[str, ...]]] = {}
     for cursor in cursors.values():
         if cursor.hour_offset >= cursor.next_offset:
             continue
@@ -155,15 +190,12 @@ def read_seen(store: Store, experiment: str, candidate: str, cursors: Mapping[Pa
             "open_offsets": list(cursor.open_offsets),
         }
         rows = store.query(
-            "SELECT DISTINCT route, request_hash FROM pairs_v1"
-            " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
-            " AND topic_id = {topic_id:String} AND `partition` = {partition:UInt32}"
+            f"SELECT DISTINCT toString(request_hash), {SLICES} FROM pairs_v1"
+            f" WHERE {_PARTITION} AND candidate = {{candidate:String}}"
             " AND `offset` >= {start:UInt64} AND `offset` < {end:UInt64}"
             f" AND `offset` NOT IN {{open_offsets:Array(UInt64)}} AND {COUNTED}",
             parameters,
         ).rows
-        for route, request_hash in rows:
-            seen.add(("experiment", "", request_hash))
-            if route:
-                seen.add(("route", route, request_hash))
-    return seen
+        for request_hash, values in rows:
+            found.setdefault(request_hash, set()).add(tuple(values))
+    return {request_hash: tuple(sorted(slices)) for request_hash, slices in found.items()}

@@ -13,11 +13,13 @@ CREATE SETTINGS PROFILE IF NOT EXISTS gnomon_analyst SETTINGS
     max_concurrent_queries_for_user = 8 CONST
 TO gnomon_analyst;
 GRANT SELECT ON gnomon.accounting_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.alert_baselines_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.alerts_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.controls_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.dead_letters_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.delivered_ranges_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.detectors_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.drift_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.duplicated_rows_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.experiments_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.findings_v1 TO gnomon_analyst;

@@ -12,11 +12,13 @@ CREATE SETTINGS PROFILE IF NOT EXISTS gnomon_dashboard SETTINGS
     max_concurrent_queries_for_user = 32 CONST
 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.accounting_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.alert_baselines_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.alerts_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.controls_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.dead_letters_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.delivered_ranges_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.detectors_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.drift_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.duplicated_rows_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.experiments_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.findings_v1 TO gnomon_dashboard;

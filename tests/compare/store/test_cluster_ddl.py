@@ -26,6 +26,7 @@ from ingest.settings import StoreSettings, TtlDays
 
 BY_EXPERIMENT = {
     "experiments", "detector_state", "alerts", "alert_deliveries", "controls", "token_use",
+    "alert_baselines", "drift_results",
     "rollback_decisions", "rollback_state", "rollback_deliveries", "rollback_approvals", "snapshots",
 }  # fmt: skip
 BY_PARTITION = {
