@@ -16,7 +16,6 @@ import asyncio
 import logging
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +32,7 @@ from compare.fence import LostPartitionError
 from compare.intake import Intake, dead, ended
 from compare.operations.observers import Observer
 from compare.outcomes import Batch, ComparedPair, OtherOutcome
+from compare.result import Comparison
 from compare.room import Room
 from compare.stages import Replays, SendsDeadLetters, Settles, Source, Writes
 from compare.trail import Trail
@@ -47,7 +47,7 @@ from ingest.settings import DeliverySettings
 
 _COMPARE_BACKLOG = 32
 _LEAST_FLUSH_S = 5.0
-_BATCH_SHARE = 0.5
+BATCH_SHARE = 0.5
 """Of the bytes that may be under way: one batch gathers while another is stored."""
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Pipeline:
         self._room = Room(delivery.max_under_way_bytes)
         # Apart, since whoever waits here holds room for its record: a slow store must not fill the memory.
         self._answer_room = Room(delivery.max_under_way_bytes)
-        batch_bytes = round(delivery.max_under_way_bytes * _BATCH_SHARE)
+        batch_bytes = round(delivery.max_under_way_bytes * BATCH_SHARE)
         self._batcher = Batcher(experiment, delivery.batch_pairs, batch_bytes, delivery.batch_seconds)
         self._last_commit = 0.0
         self._committing: asyncio.Task[bool] | None = None
@@ -124,6 +124,10 @@ class Pipeline:
         """Go on with a partition that was paused for its dead letters. Called on the event loop."""
         self._letters.forget(partition)
         self._source.release(partition)
+
+    async def compare(self, pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
+        """Compare pairs that are no record's (golden runs), in turn with the others. Only while it runs."""
+        return await self._compare_stage.compare(pairs)
 
     async def run(self, stop_when: Callable[[Counters], bool] | None = None) -> Counters:
         """Run until `stop` is called or `stop_when` is true of the stored outcomes, then drain.
@@ -281,7 +285,7 @@ class Pipeline:
             if isinstance(comparison, DeadLetterError):
                 # With several candidates too: one record, one outcome.
                 return dead(record, now, comparison, pair.mirrored)
-            compared.append(ComparedPair(str(uuid.uuid4()), pair, comparison))
+            compared.append(ComparedPair.of(pair, comparison))
         return tuple(compared)
 
     async def _store_loop(self) -> None:

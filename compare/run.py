@@ -20,6 +20,7 @@ from compare.compare_process import CompareProcess
 from compare.compare_stage import Compare
 from compare.counters import Counters
 from compare.fence import OwnedInserts
+from compare.golden.in_service import golden_runs
 from compare.intake import REMEMBERED_IDS, Intake
 from compare.isolation import IsolationRunner
 from compare.ledger import Ledger
@@ -249,7 +250,12 @@ class _Service(msgspec.Struct):
                 tracing(settings.operations, experiment.name, settings.kafka.topic) as tracers,
             ):
                 observers += tracers
-                async with isolation.running(), serving(settings.operations, state, metrics):
+                another = partial(waiting_for, self.store.another, self.startup_timeout_s)
+                async with (
+                    isolation.running(),
+                    serving(settings.operations, state, metrics),
+                    golden_runs(settings, another, replayer, pipeline, redactor),
+                ):
                     return await pipeline.run(stop_when)
         finally:
             await asyncio.to_thread(isolation_store.close)

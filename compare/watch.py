@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from compare.alerts.alert import Alert
 from compare.alerts.runner import AlertRunner
 from compare.alerts.watched import candidates_of, the_only_experiment
+from compare.golden.schedule import GoldenSchedule, alone
 from compare.operations.alert_metrics import AlertCollector
 from compare.operations.rollback_metrics import RollbackCollector
 from compare.rollback.runner import RollbackRunner
@@ -38,7 +39,8 @@ class Watched(msgspec.Struct, frozen=True):
     experiment: str | None = None
     candidates: Sequence[str] = ()
     rollback: Settings | None = None
-    """The experiment's own settings, to evaluate its rollback conditions with; None evaluates none."""
+    """The experiment's own settings, to run its golden set and evaluate its rollback conditions with; None
+    does neither, and asks no model."""
 
 
 class OneRun(msgspec.Struct, frozen=True):
@@ -51,8 +53,13 @@ class OneRun(msgspec.Struct, frozen=True):
 
 def watch_once(watched: Watched, *, startup_timeout_s: float = STARTUP_TIMEOUT_S) -> OneRun:
     """Fold what is new, store and send what it raised, end. Raises what the store raises."""
-    with _runner(watched, startup_timeout_s) as (experiment, runner):
+    with (
+        _runner(watched, startup_timeout_s) as (experiment, runner),
+        _golden(watched, startup_timeout_s) as golden,
+    ):
         events = runner.run_once()
+        if golden is not None:
+            golden.run_once()
         with _rollback(watched, startup_timeout_s) as rollback:
             if rollback is not None:
                 rollback.run_once()
@@ -74,12 +81,13 @@ def watch(
     """
     with (
         _runner(watched, startup_timeout_s) as (experiment, runner),
+        _golden(watched, startup_timeout_s) as golden,
         _rollback(watched, startup_timeout_s) as rollback,
         _metrics(runner, rollback, host, port),
         ExitStack() as running,
     ):
         on_start(experiment)
-        for one in (runner, rollback):
+        for one in (runner, golden, rollback):
             if one is not None:
                 running.callback(one.stop)
                 one.start()
@@ -107,6 +115,16 @@ def _rollback(watched: Watched, timeout_s: float) -> Iterator[RollbackRunner | N
         return
     with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
         yield RollbackRunner(store, settings, tellers_of(settings))
+
+
+@contextmanager
+def _golden(watched: Watched, timeout_s: float) -> Iterator[GoldenSchedule | None]:
+    settings = watched.rollback
+    if settings is None or settings.golden.set is None:
+        yield None
+        return
+    with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
+        yield GoldenSchedule(store, settings, alone(store, settings))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ TEMPLATE_FIELDS: dict[str, str] = {
     "STATE": "FIRING or RESOLVED",
     "reason": "why this is sent: fired, members, severity, reminder, resolved, test",
     "severity": "warning or critical",
-    "category": "drift, accounting or no_data",
+    "category": "drift, accounting, no_data, golden or rollback",
     "experiment": "the experiment",
     "candidate": "the candidate endpoint",
     "title": "the notice in a few words",

@@ -7,10 +7,11 @@ from typing import Literal
 
 import msgspec
 
-State = Literal["pending", "firing", "resolved"]
+State = Literal["firing", "resolved"]
 Severity = Literal["warning", "critical"]
-Category = Literal["drift", "accounting", "no_data"]
-"""What an alert is about: the answers, the service's own books, or silence."""
+Category = Literal["drift", "accounting", "no_data", "golden", "rollback"]
+"""What an alert is about: the answers, the service's own books, silence, a golden set, or a rollback (which
+is called for beside the alerts, and told by the same sinks)."""
 
 
 class PairPosition(msgspec.Struct, frozen=True, order=True):
@@ -35,10 +36,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     Times are UTC; `started_at` estimates when the change began (the first pair of the leading bet's
     excursion), `fired_at` and `resolved_at` are the mirrored times of the pairs that fired and resolved
     it. `kind` is the detector's. `pairs_folded` is since the series began; `pairs_since_start`,
-    `candidate_faults` and `reference_faults` since `started_at`. `observed_rate` is candidate faults a pair since then with its
-    exact 95 % interval (picked out by the alarm, therefore high). `tolerated` is p0 or d.
-    `test_p_value` describes and never raised anything. What else is known of it is gathered apart, by
-    `compare.alerts.gather`.
+    `candidate_faults` and `reference_faults` since `started_at`. `observed_rate` is candidate faults a pair
+    since then with its exact 95 % interval (picked out by the alarm, therefore high). `tolerated` is p0 or
+    d. `test_p_value` describes and never raised anything. What else is known of an alert is gathered apart
+    (`alert_evidence`).
     """
 
     alert_id: str
@@ -71,3 +72,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[FamilyCount, ...] = ()
     worst_pairs: tuple[PairPosition, ...] = ()
     summary: str = ""
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of this moment: a receiver that saw it may ignore it."""
+        return f"{self.alert_id}:{self.state}"
