@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -109,10 +110,11 @@ def read_excess(
     by: Dimension | None = None,
     metrics: Sequence[str] = (),
     confidence: float = 0.95,
+    since: datetime | None = None,
 ) -> list[Excess]:
     """Read the excess of every metric that has a floor, for the whole traffic or slice by slice.
 
-    Raises SettingsError for a metric that has no floor.
+    `since` leaves out what was taken up before it. Raises SettingsError for a metric that has no floor.
     """
     known = {spec.name: spec for spec in compared_metrics()}
     unknown = [name for name in metrics if name not in known]
@@ -120,7 +122,10 @@ def read_excess(
         raise SettingsError(f"metric {unknown[0]} has no noise floor; those that have: {', '.join(known)}")
     chosen = [known[name] for name in metrics] if metrics else list(known.values())
     found: list[Excess] = []
-    rows = store.query(_query(chosen, by), {"experiment": experiment, "candidate": candidate}).dicts()
+    parameters: dict[str, Any] = {"experiment": experiment, "candidate": candidate}
+    if since is not None:
+        parameters["since"] = f"{since.timestamp():.3f}"
+    rows = store.query(_query(chosen, by, is_bounded=since is not None), parameters).dicts()
     for name in sorted({str(row["slice"]) for row in rows}):
         sides = {row["side"]: row for row in rows if str(row["slice"]) == name}
         for spec in chosen:
@@ -171,7 +176,7 @@ def _distance(spec: MetricSpec, column: str) -> str:
     return f"toFloat64({column})"
 
 
-def _query(metrics: Sequence[MetricSpec], by: Dimension | None) -> str:
+def _query(metrics: Sequence[MetricSpec], by: Dimension | None, *, is_bounded: bool = False) -> str:
     aggregates = []
     for spec in metrics:
         name = spec.name
@@ -186,6 +191,8 @@ def _query(metrics: Sequence[MetricSpec], by: Dimension | None) -> str:
     listed = ", ".join(spec.name for spec in metrics)
     keys = "experiment, candidate, topic_id, `partition`, `offset`"
     where = "WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
+    if is_bounded:
+        where += " AND ingested_at >= {since:DateTime64(3, 'UTC')}"
     slice_column = f"toString(pairs.{by})" if by else "''"
     dimension = f", {by}" if by else ""
     return (

@@ -19,7 +19,7 @@ class ServedChange(msgspec.Struct, frozen=True):
     after: str
 
 
-class Test(msgspec.Struct, frozen=True):
+class NamedTest(msgspec.Struct, frozen=True):
     """A test of the pairs before the change against those since; no p-value where it is a distance."""
 
     name: str
@@ -83,6 +83,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[FamilyCount, ...] = ()
     worst_pairs: tuple[PairPosition, ...] = ()
     served_changes: tuple[ServedChange, ...] = ()
-    tests: tuple[Test, ...] = ()
+    tests: tuple[NamedTest, ...] = ()
     slices: tuple[SliceTest, ...] = ()
     summary: str = ""

@@ -72,3 +72,17 @@ def record_delivery(store: Store, alert: Alert, sink: str, delivery: Delivery) -
         datetime.now(UTC),
     )
     store.insert("alert_deliveries", DELIVERY_COLUMNS, [row])
+
+
+def read_current(store: Store, experiment: str, since: datetime) -> list[Alert]:
+    """Every alert as it is now that fires or that changed since then. Raises what the store raises."""
+    rows = store.query(
+        f"SELECT {', '.join(COLUMNS)}, recorded_at FROM alerts FINAL WHERE experiment = {{experiment:String}}"
+        " ORDER BY alert_id, version DESC LIMIT 1 BY alert_id",
+        {"experiment": experiment},
+    ).rows
+    return [
+        msgspec.convert(dict(zip(COLUMNS, row[:-1], strict=True)), Alert)
+        for row in rows
+        if row[COLUMNS.index("state")] == "firing" or row[-1] > since
+    ]

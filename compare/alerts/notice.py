@@ -26,6 +26,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     state: Literal["firing", "resolved"]
     severity: Severity
+    kind: str
     metric: str
     dimension: str
     slice: str

@@ -1,0 +1,109 @@
+"""scipy's tests of the pairs before a change against those since. They describe; they never raised anything.
+
+The samples were picked out by an alarm, so a p-value here is small by construction: it ranks slices and
+scores against each other, and states nothing about false alarms. `scipy.stats` is imported when an alert
+exists and not before (46 MiB).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compare.alerts.alert_evidence import NamedTest, SliceTest
+from compare.alerts.metrics import Kind
+
+LEAST_PAIRS = 5
+"""Pairs of a slice since the change, and before it, from which it is tested."""
+MOST_SLICES = 200
+_COUNTS: tuple[Kind, ...] = ("regression_rate", "accounting_rate")
+
+Floats = NDArray[np.float64]
+
+
+def describe_samples(kind: Kind, before: Floats, since: Floats) -> tuple[NamedTest, ...]:
+    """Test what fits the kind: Fisher for counts, else Mann-Whitney, Kolmogorov-Smirnov and Wasserstein."""
+    if not len(before) or not len(since):
+        return ()
+    from scipy import stats
+
+    if kind in _COUNTS:
+        return (_fisher("fisher_exact", before, since),)
+    if kind == "candidate_only_excess":
+        # Which side is faulty alone, since the change: McNemar's exact test.
+        only_candidate, only_reference = int((since > 0).sum()), int((since < 0).sum())
+        found = [_fisher("fisher_exact", before > 0, since > 0)]
+        if only_candidate + only_reference:
+            exact = stats.binomtest(only_candidate, only_candidate + only_reference)
+            found.append(
+                NamedTest("mcnemar_exact", float(only_candidate - only_reference), float(exact.pvalue))
+            )
+        return tuple(found)
+    rank = stats.mannwhitneyu(since, before, method="asymptotic")
+    ks = stats.ks_2samp(since, before, method="asymp")
+    distance = float(stats.wasserstein_distance(since, before))
+    return (
+        NamedTest("mann_whitney_u", float(rank.statistic), float(rank.pvalue)),
+        NamedTest("kolmogorov_smirnov", float(ks.statistic), float(ks.pvalue)),
+        NamedTest("wasserstein_distance", distance, None),
+    )
+
+
+def compare_slices(
+    kind: Kind, before: Floats, since: Floats, slices: Mapping[str, Sequence[str]]
+) -> tuple[SliceTest, ...]:
+    """Test each slice of each dimension by itself; p-values adjusted over all of them, least first.
+
+    `slices` holds the values of each dimension for the pairs before and then those since. At most 200
+    slices, those with the most pairs. The adjustment is `scipy.stats.false_discovery_control`'s
+    (Benjamini and Hochberg 1995).
+    """
+    x = np.concatenate([before, since])
+    is_since = np.arange(len(x)) >= len(before)
+    cut: list[tuple[int, str, str, Floats, Floats]] = []
+    for dimension, values in slices.items():
+        column = np.asarray(values)
+        for value in np.unique(column):
+            mine = column == value
+            old, new = x[mine & ~is_since], x[mine & is_since]
+            if value and min(len(old), len(new)) >= LEAST_PAIRS:
+                cut.append((len(new), dimension, str(value), old, new))
+    if not cut:
+        return ()
+    from scipy import stats
+
+    cut.sort(key=lambda one: (-one[0], one[1], one[2]))
+    cut = cut[:MOST_SLICES]
+    tests = [_one(kind, old, new) for _, _, _, old, new in cut]
+    adjusted = stats.false_discovery_control([p for _, p in tests])
+    found = [
+        SliceTest(dimension, value, pairs, effect, p, float(q))
+        for (pairs, dimension, value, _, _), (effect, p), q in zip(cut, tests, adjusted, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.p_adjusted, one.p_value, one.dimension, one.slice)))
+
+
+def _one(kind: Kind, before: Floats, since: Floats) -> tuple[float, float]:
+    """The difference of the means and the p-value of one slice."""
+    effect = float(since.mean() - before.mean())
+    if kind in _COUNTS or kind == "candidate_only_excess":
+        p = _fisher("", before > 0, since > 0).p_value
+        return effect, 1.0 if p is None else p
+    from scipy import stats
+
+    if np.all(before == before[0]) and np.all(since == before[0]):
+        # Nothing differs: the test is not defined where all values are one.
+        return effect, 1.0
+    return effect, float(stats.mannwhitneyu(since, before, method="asymptotic").pvalue)
+
+
+def _fisher(name: str, before: Floats | NDArray[np.bool_], since: Floats | NDArray[np.bool_]) -> NamedTest:
+    """Fisher's exact test; its statistic is the difference of the rates, which exists for every table."""
+    from scipy import stats
+
+    k0, k1 = int(np.count_nonzero(before)), int(np.count_nonzero(since))
+    table = np.array([[k1, len(since) - k1], [k0, len(before) - k0]])
+    found = stats.fisher_exact(table)
+    return NamedTest(name, k1 / len(since) - k0 / len(before), float(found.pvalue))
