@@ -38,9 +38,9 @@ def watch(
 ) -> None:
     """Run the alerts alone, beside the service or in its place.
 
-    Reads and writes the store, sends alerts, runs the golden set and evaluates rollback conditions (with a
-    settings file that says so); needs no Kafka, and no model but for the golden set. Of all that watch an experiment, in `gnomon run` or here, one acts and the others
-    stand by. SIGTERM ends it with 0.
+    Reads and writes the store, sends alerts; runs the golden set and evaluates rollback conditions if a
+    settings file says so. Needs no Kafka, and no model but for the golden set. Of all that watch an
+    experiment, in `gnomon run` or here, one acts and the others stand by. SIGTERM ends it with 0.
     """
     # Before the imports, which take seconds: a signal that comes meanwhile is no crash.
     with StopSignals():
