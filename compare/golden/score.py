@@ -131,7 +131,9 @@ def result_of(
         )
         failed += [(one.kind, one.reason) for one in failures(case.checks, answered)]
         if not case.checks and score is not None and score < least_score:
-            failed.append(("score", f"score {score:.3f} is under {least_score}"))
+            parts = (("cosine", cosine), ("edit", edit), ("fields", agreement))
+            told = ", ".join(f"{name} {value:.3f}" for name, value in parts if value is not None)
+            failed.append(("score", f"score {score:.3f} is under {least_score} ({told})"))
     for finding in comparison.findings:
         is_new = finding.family in faults and finding.family not in accepted
         if finding.side == "candidate" and finding.is_fault and is_new:
