@@ -75,6 +75,8 @@ class Feed(msgspec.Struct, frozen=True):
     newest_ms: int
     open_offsets: tuple[int, ...] = ()
     """Offsets of the last range with an outcome other than a pair: one may yet appear there."""
+    is_cut: bool = False
+    """More is settled than was read: the others wait, however old the newest range is."""
 
 
 OrderKey = tuple[int, str, int, int]
@@ -97,7 +99,11 @@ def merge(feeds: Iterable[Feed]) -> tuple[list[tuple[int, FoldedPair]], dict[Par
     """The pairs to fold now as (time in ms, pair), in fold order, and the cursors after them."""
     feeds = list(feeds)
     newest = max((feed.newest_ms for feed in feeds), default=0)
-    bounds = [_bound(feed) for feed in feeds if feed.is_behind and feed.newest_ms > newest - HOLD_MS]
+    bounds = [
+        _bound(feed)
+        for feed in feeds
+        if feed.is_cut or (feed.is_behind and feed.newest_ms > newest - HOLD_MS)
+    ]
     limit = min(bounds, default=None)
     taken: list[tuple[int, FoldedPair]] = []
     times = {feed.cursor.key: feed.cursor.time_ms for feed in feeds}

@@ -73,10 +73,9 @@ def read_feeds(
     store: Store, experiment: str, candidate: str, cursors: Mapping[PartitionKey, Cursor]
 ) -> tuple[list[Feed], bool]:
     """Every partition's next pairs, and whether more are left for another fold."""
-    partitions = _settled(store, experiment)
+    partitions = read_settled(store, experiment)
     limit = max(MAX_PAIRS // max(len(partitions), 1), 1)
     feeds = []
-    is_cut = False
     for settled in partitions:
         key = (settled.topic_id, settled.partition)
         cursor = cursors.get(key)
@@ -87,15 +86,17 @@ def read_feeds(
         end = max(settled.end_offset, cursor.next_offset)
         pairs = tuple(pair for pair in stored if pair.offset < end)
         is_behind = len(pairs) < len(stored)
-        if len(stored) == limit and not is_behind:
-            is_cut = is_behind = True
+        is_cut = len(stored) == limit and not is_behind
+        if is_cut:
+            is_behind = True
             end = max(pairs[-1].offset + 1, cursor.next_offset)
         undecided = _undecided(store, experiment, settled) if end > settled.last_range_offset else ()
-        feeds.append(Feed(cursor, pairs, end, is_behind, settled.newest_ms, undecided))
-    return feeds, is_cut
+        feeds.append(Feed(cursor, pairs, end, is_behind, settled.newest_ms, undecided, is_cut))
+    return feeds, any(feed.is_cut for feed in feeds)
 
 
-def _settled(store: Store, experiment: str) -> list[Settled]:
+def read_settled(store: Store, experiment: str) -> list[Settled]:
+    """Every partition of which a range is stored. Raises what the store raises."""
     rows = store.query(
         "SELECT topic_id, `partition`, min(first_offset), max(first_offset), max(end_offset),"
         " max(ingested_at) FROM delivered_ranges_v1 WHERE experiment = {experiment:String}"
