@@ -87,9 +87,19 @@ class RollbackSettings(Struct, frozen=True, forbid_unknown_fields=True):
 HEALTH_METRIC = "gnomon_health_up"
 """1 where the health path answers 2xx; 0 where it answers otherwise, refuses, or does not answer in time."""
 
+START_METRIC = "gnomon_process_start"
+"""What llama.cpp tells in the header `Process-Start-Time-Unix`: another number for each process, of no
+calendar."""
+
 SHIPPED_RULES: tuple[RollbackRule, ...] = (
     RollbackRule("health-failed", [HEALTH_METRIC], threshold=1.0, when="<", for_s=120.0),
-    RollbackRule("restarts", ["process_start_time_seconds"], threshold=1.0, of="changes", over_s=3600.0),
+    RollbackRule(
+        "restarts",
+        ["process_start_time_seconds", START_METRIC],
+        threshold=1.0,
+        of="changes",
+        over_s=3600.0,
+    ),
     RollbackRule("gpu-xid", ["DCGM_FI_DEV_XID_ERRORS"], threshold=0.0, of="increase", over_s=1800.0),
     RollbackRule(
         "kv-cache-full",

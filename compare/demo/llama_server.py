@@ -185,6 +185,8 @@ def serve(arguments: list[str]) -> None:
     # No second copy of prompts in RAM, no web page, no look at free memory: one fixed behaviour.
     parameters.cache_ram_mib = 0
     parameters.ui = False
+    # Its /metrics, which rollback rules can read.
+    parameters.endpoint_metrics = True
     parameters.fit_params = False
     parameters.offline = True
     try:

@@ -15,15 +15,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ingest.errors import SettingsError
 from ingest.settings import EndpointSettings
-from ingest.settings_rollback import HEALTH_METRIC, RollbackRule, RollbackSettings
+from ingest.settings_rollback import HEALTH_METRIC, START_METRIC, RollbackRule, RollbackSettings
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 """A metric's name and its labels, sorted."""
 MAX_SERIES = 500
 """Series of one page that any rule asks for; a page with more cannot be judged."""
-START_TIME = "process_start_time_seconds"
 _START_HEADER = "Process-Start-Time-Unix"
-"""llama.cpp tells it here and not among its metrics."""
 _NO_SUCH_ROUTE = (401, 403, 404, 405, 501)
 
 
@@ -56,8 +54,8 @@ def parsed(text: str, wanted: frozenset[str], headers: Mapping[str, str]) -> dic
     if not count:
         raise ValueError("holds no metric")
     started = headers.get(_START_HEADER, "")
-    if START_TIME in wanted and (START_TIME, ()) not in found and started.isdigit():
-        found[START_TIME, ()] = float(started)
+    if START_METRIC in wanted and started.isdecimal():
+        found[START_METRIC, ()] = float(started)
     return found
 
 

@@ -11,17 +11,18 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-import msgspec
-
 from compare.alerts.notice import Delivery
 from compare.rollback.decisions import Decision, read_decisions
 from compare.row_values import microseconds
 from compare.store.client import Store
 
 TELL_DAYS = 7
-"""A change older than this is history: a new sink is not told of it."""
+"""A call that ended before is history: a new sink is not told of it."""
 MAX_ATTEMPTS = 50
 """Runs that try a sink that refuses; one that is down is tried until `TELL_DAYS`."""
+
+NUMBERS = {"called": 1, "cleared": 2}
+"""Of the two notices of a call."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +37,13 @@ class Teller(Protocol):
     def tell(self, decision: Decision) -> Delivery:
         """Send it with the key of `key_of`; blocks for some seconds at most. Raises nothing."""
 
+    def keep_alive(self, calls: Sequence[Decision]) -> Delivery | None:
+        """Send calls that hold again where they would end by themselves; None: not needed. Raises nothing."""
+
 
 def key_of(decision: Decision) -> str:
     """Return the idempotency key of a beginning or an end of a call."""
-    return f"{decision.decision_id}:{decision.event}"
+    return f"{decision.decision_id}:{NUMBERS[decision.event]}"
 
 
 def tell(
@@ -53,11 +57,9 @@ def tell(
     if not tellers:
         return 0
     since = datetime.now(UTC) - timedelta(days=TELL_DAYS)
-    changes = [
-        decision
-        for decision in reversed(read_decisions(store, experiment, calls_only=True, limit=1000))
-        if decision.decided_at > since
-    ]
+    known = read_decisions(store, experiment, calls_only=True, limit=1000)
+    ended = {one.decision_id for one in known if one.event == "cleared"}
+    changes = [one for one in reversed(known) if one.decided_at > since or one.decision_id not in ended]
     if not changes:
         return 0
     noted = _noted(store, experiment)
@@ -82,6 +84,15 @@ def tell(
             waiting.add(decision.decision_id)
             if delivery.is_down:
                 break
+        holding = [
+            one
+            for one in changes
+            if one.decision_id not in ended
+            and noted.get((one.decision_id, one.event, teller.name), (False, 0))[0]
+        ]
+        again = teller.keep_alive(holding) if holding else None
+        if again is not None and again.error:
+            _log.warning("rollback not kept alive: %s", again.error)
     return delivered
 
 
@@ -119,24 +130,3 @@ def told_of(store: Store, decision_id: str) -> list[tuple[str, str, bool, int, s
         {"id": decision_id},
     ).rows
     return [(row[0], row[1], bool(row[2]), int(row[3]), row[4], row[5]) for row in rows]
-
-
-def content(decision: Decision) -> bytes:
-    """Return what a program or receiver gets: JSON, schema `gnomon.rollback/1`."""
-    return msgspec.json.encode(
-        {
-            "schema": "gnomon.rollback/1",
-            "key": key_of(decision),
-            "decision_id": decision.decision_id,
-            "event": decision.event,
-            "experiment": decision.experiment,
-            "candidate": decision.candidate,
-            "called_at": decision.called_at,
-            "decided_at": decision.decided_at,
-            "summary": decision.summary,
-            "conditions": msgspec.Raw(decision.evidence.encode()),
-            "settings_hash": decision.settings_hash,
-            "served_hash": decision.served_hash,
-            "command": f"gnomon rollback explain {decision.decision_id}",
-        }
-    )
