@@ -54,10 +54,10 @@ class Memory:
         self._store.close()
 
 
-def windows(recipe: Recipe) -> list[dict[str, str]]:
-    """The values to ask with: the defaults, with a window of a day at least 26 hours, and all pairs."""
+def windows(recipe: Recipe, start: datetime) -> list[dict[str, str]]:
+    """The values to ask with: the defaults, and, where they reach less far, a window from `start` on."""
     names = {parameter.name: parameter.default for parameter in recipe.parameters}
-    since = int((datetime.now(UTC) - START).total_seconds()) // 3600 + 2
+    since = int((datetime.now(UTC) - start).total_seconds()) // 3600 + 2
     chosen: list[dict[str, str]] = [{}]
     if names.get("hours"):
         chosen.append({"hours": str(since)})
@@ -124,9 +124,10 @@ def main() -> None:
                 f"recipes, {given.at_once} at once, {given.rounds} rounds (p50 / p95), a reader's limit is"
                 f" {given.memory // 8} MiB:"
             )
+            ((start,),) = store.query("SELECT min(ingested_at) FROM pairs").rows
             for recipe in shipped_recipes().values():
                 if not given.only or recipe.name in given.only:
-                    for values in windows(recipe):
+                    for values in windows(recipe, start):
                         measure(store, settings, recipe, values, given)
     finally:
         if given.store is None:

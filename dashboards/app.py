@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
 from compare.store.client import Store
 from compare.visible import visible_block as visible
-from dashboards import charts, pair_view, queries
+from dashboards import charts, pair_list, pair_view, queries, summary
 from dashboards.connection import connect
 from ingest.errors import GnomonError, RetryError
 
 
 @st.cache_resource(show_spinner="Connecting to the store", on_release=Store.close)
-def store() -> Store:
-    """One handle for all sessions of this process."""
+def first_store() -> Store:
+    """The handle that the sessions' own are made from."""
     return connect()
+
+
+@st.cache_resource(show_spinner=False, on_release=Store.close, scope="session")
+def store() -> Store:
+    """A handle of this session: calls on one wait for each other."""
+    return first_store().another()
+
+
+def forget_the_store() -> None:
+    """Connect anew when next asked."""
+    store.clear()
+    first_store.clear()
 
 
 def percent(part: int, whole: int) -> str:
@@ -28,15 +42,18 @@ def number(value: float | None, digits: int = 3) -> str:
     return "unscored" if value is None or pd.isna(value) else f"{value:.{digits}f}"
 
 
-def show_totals(experiment: str, candidate: str) -> None:
+def show_totals(series: summary.Series, totals: dict[str, Any]) -> None:
     """The two rows of figures at the top."""
-    counted = queries.accounting(store(), experiment).iloc[0]
+    counted = queries.accounting(store(), series.experiment).iloc[0]
     cells = st.columns(5)
     for cell, name in zip(cells, ("consumed", "compared", "skipped", "failed", "dead_lettered"), strict=True):
         cell.metric(name.replace("_", "-"), int(counted[name]))
     if int(counted["unaccounted"]):
         st.warning(f"{int(counted['unaccounted'])} consumed records have no outcome yet (or were lost).")
-    totals = queries.totals(store(), experiment, candidate).iloc[0]
+    if series.until is not None:
+        st.caption(
+            f"Figures below count pairs up to {series.until:%Y-%m-%d %H:%M}; newer ones follow in minutes."
+        )
     pairs = int(totals["pairs"])
     cells = st.columns(5)
     cells[0].metric("regressions", f"{int(totals['regressions'])} ({percent(totals['regressions'], pairs)})")
@@ -59,53 +76,82 @@ def show_alerts(experiment: str) -> None:
         st.text(visible(str(alert.summary)))
 
 
-def show_charts(experiment: str, candidate: str) -> None:
+def show_charts(figures: summary.Summary) -> None:
     """Verdicts, faults, and what changed over time."""
     left, right = st.columns(2)
     left.subheader("Verdicts")
-    left.altair_chart(charts.verdict_bar(queries.verdicts(store(), experiment, candidate)))
+    left.altair_chart(charts.verdict_bar(figures.verdicts))
     right.subheader("Faults on one side only")
-    found = queries.faults(store(), experiment, candidate)
-    if found.empty:
+    if figures.faults.empty:
         right.info("No fault on one side only.")
     else:
-        right.altair_chart(charts.fault_bar(found))
+        right.altair_chart(charts.fault_bar(figures.faults))
     st.subheader("Divergence over time")
-    steps = queries.over_time(store(), experiment, candidate)
     left, right = st.columns(2)
-    left.altair_chart(charts.over_time(steps, "regression_rate", "regressions, share of pairs"))
-    right.altair_chart(charts.over_time(steps, "kl_forced_mean_nats", "forced KL, mean (nats)"))
+    left.altair_chart(charts.over_time(figures.steps, "regression_rate", "regressions, share of pairs"))
+    right.altair_chart(charts.over_time(figures.steps, "kl_forced_mean_nats", "forced KL, mean (nats)"))
 
 
-def show_pairs(experiment: str, candidate: str) -> queries.PairKey | None:
+def show_pairs(series: summary.Series, figures: summary.Summary) -> queries.PairKey | None:
     """The filtered table; the key of the row that was chosen, if any."""
     st.subheader("Pairs")
-    verdicts, routes, families = queries.choices(store(), experiment, candidate)
     cells = st.columns(4)
-    wanted = queries.PairFilter(
-        experiment=experiment,
-        candidate=candidate,
-        verdicts=tuple(cells[0].multiselect("Verdict", verdicts)),
-        routes=tuple(cells[1].multiselect("Route", routes)),
-        families=tuple(cells[2].multiselect("Fault family", families)),
+    wanted = pair_list.PairFilter(
+        verdicts=tuple(cells[0].multiselect("Verdict", sorted(figures.verdicts["verdict"]))),
+        routes=tuple(cells[1].multiselect("Route", figures.routes)),
+        families=tuple(cells[2].multiselect("Fault family", figures.families)),
         request_id=cells[3].text_input("Request id contains"),
     )
-    found = queries.pairs(store(), wanted)
+    after = pages_before(series, wanted)
+    found = pair_list.page(store(), series, wanted, after)
     if found.empty:
-        st.info("No pair passes the filter.")
+        st.info("No more pair passes the filter." if after else "No pair passes the filter.")
+        if after:
+            st.button("First page", on_click=turn_to, args=((),))
         return None
-    st.caption(f"{len(found)} pairs, regressions first. Choose a row to see its two answers.")
-    shown = found.drop(columns=["topic_id", "partition", "offset"])
+    first = len(after) * pair_list.PAGE_ROWS
+    which = f"{first + 1} to {first + len(found)} of the list" if after else f"{len(found)} pairs"
+    st.caption(f"{which}, regressions first. Choose a row to see its two answers.")
+    shown = found.drop(columns=["is_regression", "topic_id", "partition", "offset"])
     event = st.dataframe(
-        shown, hide_index=True, on_select="rerun", selection_mode="single-row", key="pairs-table"
+        shown,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"pairs-table-{len(after)}",
     )
+    back, onward, _ = st.columns([1, 1, 6])
+    if after:
+        back.button("First page", on_click=turn_to, args=((),))
+    if len(found) == pair_list.PAGE_ROWS:
+        next_page = (*after, pair_list.rank_of(found.iloc[-1]))
+        onward.button("Next page", on_click=turn_to, args=(next_page,))
     chosen = event.selection.rows
     if not chosen:
         return None
     row = found.iloc[chosen[0]]
     return queries.PairKey(
-        experiment, candidate, str(row["topic_id"]), int(row["partition"]), int(row["offset"])
+        series.experiment,
+        series.candidate,
+        str(row["topic_id"]),
+        int(row["partition"]),
+        int(row["offset"]),
     )
+
+
+def pages_before(series: summary.Series, wanted: pair_list.PairFilter) -> tuple[pair_list.Rank, ...]:
+    """The last rows of the pages before the one that is shown: none when another list is asked for."""
+    asked = (series.experiment, series.candidate, wanted)
+    if st.session_state.get("list") != asked:
+        st.session_state["list"] = asked
+        turn_to(())
+    after: tuple[pair_list.Rank, ...] = st.session_state["after"]
+    return after
+
+
+def turn_to(after: tuple[pair_list.Rank, ...]) -> None:
+    """Show the page behind these rows."""
+    st.session_state["after"] = after
 
 
 def linked_pair() -> queries.PairKey | None:
@@ -129,7 +175,7 @@ def page() -> None:
     """The whole page."""
     st.title("Gnomon")
     st.caption("What the quantized model does differently, on mirrored production traffic. Times are UTC.")
-    known = queries.experiments(store())
+    known = summary.experiments(store())
     if known.empty:
         st.info("The store holds no pairs yet. `gnomon demo` fills one; `gnomon run` follows your traffic.")
         return
@@ -145,13 +191,13 @@ def page() -> None:
         in names
         else 0
     )
-    experiment, candidate = st.selectbox(
-        "Experiment", names, index=start, format_func=lambda name: f"{name[0]}: {name[1]}"
-    )
-    show_totals(experiment, candidate)
-    show_alerts(experiment)
-    show_charts(experiment, candidate)
-    key = show_pairs(experiment, candidate) or linked
+    chosen = st.selectbox("Experiment", names, index=start, format_func=lambda name: f"{name[0]}: {name[1]}")
+    series = summary.series_of(store(), known.iloc[names.index(chosen)])
+    figures = summary.summary(store(), series)
+    show_totals(series, figures.totals)
+    show_alerts(series.experiment)
+    show_charts(figures)
+    key = show_pairs(series, figures) or linked
     if key is not None:
         for name, value in key.parameters().items():
             st.query_params[name] = str(value)
@@ -163,7 +209,7 @@ def page_or_reason() -> None:
     try:
         page()
     except RetryError:
-        store.clear()
+        forget_the_store()
         page()
 
 
@@ -174,5 +220,5 @@ except GnomonError as error:
     st.error("The store cannot be read.")
     st.text(visible(str(error)))
     if st.button("Try again"):
-        store.clear()
+        forget_the_store()
         st.rerun()

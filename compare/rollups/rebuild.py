@@ -12,13 +12,13 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 
 import msgspec
 
-from compare.rollups.select import fill_hours, fill_minutes, runs
+from compare.rollups.select import fill_hours, fill_minutes, fill_worst, runs
 from compare.rollups.source import (
     KEYS,
     Condition,
@@ -35,6 +35,15 @@ from ingest.errors import RetryError
 from ingest.settings import StoreSettings
 
 _STAGING = "_staging_"
+_LAYOUT = "layout-2"
+"""A day that was made under another one is looked at anew, and what it lacks is made."""
+
+_BY_HOUR: dict[str, Callable[[str, list[Hour], str], list[Condition]]] = {
+    "rollup_hourly": fill_hours,
+    "rollup_worst": fill_worst,
+}
+"""Tables whose rows know their `ingested_hour` and `source_hash`, with what fills them."""
+
 _ABANDONED_S = 6 * 3600
 """A staging table of this age was left by a process that was killed."""
 
@@ -108,25 +117,38 @@ class Rollups:
         if day in parts and before.partition(" | ")[2] == source.partition(" | ")[2]:
             self._mark(day, source)
             return []
-        stored = {} if is_forced else self._stored_hours(day)
-        stale = {hour.start for hour in hours if stored.get(hour.start) != hour.source_hash}
-        kept = [hour.start for hour in hours if stored.get(hour.start) == hour.source_hash]
-        if not hours:
-            self._drop_partition("rollup_hourly", day)
-        elif stale or len(kept) < len(stored):
-            with self._staging("rollup_hourly") as staging:
-                self._fill_hours(staging, day, runs(hours, stale), kept)
-                self._swap("rollup_hourly", staging, day)
         if day not in parts:
+            renewed = self._renew_hours(day, hours, is_forced=is_forced)
             self._drop_partition("rollup_minutes", day)
-        else:
-            # Last, for its row of kind '' says that the day is done.
-            with self._staging("rollup_minutes") as staging:
-                fills = fill_minutes(staging, pairs, outcomes, self._settings, has_later_days=has_later_days)
-                for fill in fills:
-                    self._fill(fill, day)
-                self._swap_minutes(staging, day, source)
-        return [RebuiltDay(day, len(stale), time.monotonic() - began)]
+            return [RebuiltDay(day, renewed, time.monotonic() - began)]
+        with self._staging("rollup_minutes") as staging:
+            # Counted first: a minute that shows is in the hours too. Swapped last, for its row of kind ''
+            # says that the day is done.
+            fills = fill_minutes(staging, pairs, outcomes, self._settings, has_later_days=has_later_days)
+            for fill in fills:
+                self._fill(fill, day)
+            renewed = self._renew_hours(day, hours, is_forced=is_forced)
+            self._swap_minutes(staging, day, source)
+        return [RebuiltDay(day, renewed, time.monotonic() - began)]
+
+    def _renew_hours(self, day: date, hours: list[Hour], *, is_forced: bool) -> int:
+        """Bring the tables by hour up to date; return how many hours of the first were made anew."""
+        renewed = []
+        for table, fill in _BY_HOUR.items():
+            stored = {} if is_forced else self._stored_hours(table, day)
+            stale = {hour.start for hour in hours if stored.get(hour.start) != hour.source_hash}
+            kept = [hour.start for hour in hours if stored.get(hour.start) == hour.source_hash]
+            if not hours:
+                self._drop_partition(table, day)
+            elif stale or len(kept) < len(stored):
+                with self._staging(table) as staging:
+                    self._keep_hours(table, staging, day, kept)
+                    for run in runs(hours, stale):
+                        for statement in fill(staging, run, self._settings):
+                            self._fill(statement, day)
+                    self._swap(table, staging, day)
+            renewed.append(len(stale))
+        return renewed[0]
 
     def _fill(self, fill: Condition, day: date) -> None:
         if self._stopping.is_set():
@@ -152,13 +174,10 @@ class Rollups:
         )
         self._swap("rollup_minutes", staging, day)
 
-    def _fill_hours(self, staging: str, day: date, stale: list[list[Hour]], kept: list[datetime]) -> None:
+    def _keep_hours(self, table: str, staging: str, day: date, kept: list[datetime]) -> None:
         if kept:
-            for statement in keep_statements("rollup_hourly", staging, day, kept, self._cluster):
+            for statement in keep_statements(table, staging, day, kept, self._cluster):
                 self._store.command(statement)
-        for run in stale:
-            for fill in fill_hours(staging, run, self._settings):
-                self._fill(fill, day)
 
     def _made_from(self) -> dict[date, str]:
         """Each day that has rollups, and what they were made from."""
@@ -167,11 +186,9 @@ class Rollups:
         ).rows
         return {day: str(source) for day, source in rows}
 
-    def _stored_hours(self, day: date) -> dict[datetime, int]:
+    def _stored_hours(self, table: str, day: date) -> dict[datetime, int]:
         rows = self._store.query(
-            "SELECT DISTINCT ingested_hour, source_hash FROM rollup_hourly"
-            " WHERE day = {day:Date} AND dimension = 'all'",
-            {"day": day},
+            f"SELECT DISTINCT ingested_hour, source_hash FROM {table} WHERE day = {{day:Date}}", {"day": day}
         ).rows
         return {start: int(source_hash) for start, source_hash in rows}
 
@@ -268,9 +285,11 @@ def swap_statement(table: str, staging: str, day: date, cluster: str | None) -> 
 
 def _source(parts: str, hours: list[Hour], others: int) -> str:
     """`parts | contents`: what tells at a glance that nothing happened, and what tells what did."""
-    contents = [f"{others:016x}", *(f"{hour.start:%H}:{hour.source_hash:016x}" for hour in hours)]
+    contents = [_LAYOUT, f"{others:016x}", *(f"{hour.start:%H}:{hour.source_hash:016x}" for hour in hours)]
     return f"{parts} | {' '.join(contents)}"
 
 
 def _parts_of(source: str | None) -> str | None:
-    return None if source is None else source.partition(" | ")[0]
+    """None as well for a day that was made under another layout."""
+    parts, _, contents = (source or "").partition(" | ")
+    return parts if contents.startswith(_LAYOUT) else None

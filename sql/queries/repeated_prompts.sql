@@ -7,23 +7,18 @@
 --   does not repeat itself, or of a deploy (`diverged_with_deploy`).
 -- Example: gnomon sql @repeated_prompts --set days=30
 WITH
-    toUInt32(sipHash64(experiment, candidate, request_hash)) AS prompt,
-    by_verdict AS
+    cityHash64(experiment, candidate, request_hash) AS prompt,
+    of_several_verdicts AS
     (
-        -- Two bytes a prompt: a table of millions of groups would not fit in a reader's memory.
-        SELECT toString(verdict) AS of_verdict, groupBitmapState(prompt) AS prompts
+        -- Numbers, which spill to disk: a table of millions of prompts by name would not fit in a
+        -- reader's memory. Two prompts of one hash are told apart below.
+        SELECT prompt AS repeated
         FROM pairs_v1
         WHERE ({experiment:String} = '' OR experiment = {experiment:String})
           AND ingested_at >= now() - toIntervalDay({days:UInt32})
           AND mirrored_at >= now() - toIntervalDay({days:UInt32})
-        GROUP BY of_verdict
-    ),
-    of_several_verdicts AS
-    (
-        SELECT arrayJoin(bitmapToArray(bitmapAnd(one_prompts, other_prompts))) AS repeated
-        FROM (SELECT of_verdict AS one, prompts AS one_prompts FROM by_verdict) AS left_side
-        CROSS JOIN (SELECT of_verdict AS other, prompts AS other_prompts FROM by_verdict) AS right_side
-        WHERE one < other
+        GROUP BY repeated
+        HAVING min(cityHash64(verdict)) != max(cityHash64(verdict))
     )
 SELECT
     experiment,

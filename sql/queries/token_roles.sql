@@ -2,11 +2,28 @@
 -- Grain: one experiment, candidate, context (forced or prefix) and token role.
 -- Parameter: experiment String = ''; only this experiment, all of them where it is empty
 -- Parameter: days UInt32 = 7; how many days back from now
+-- Parameter: most_pairs UInt32 = 100000; about so many pairs of each context are looked at, chosen by a hash of
+--   their positions; all of them where there are fewer
 -- Note: `forced` positions are the reference's own tokens: decide on these. `prefix` positions end where the
 --   answers part, so a worse candidate has fewer of them; `divergences` counts the answers that part at a token
 --   of the role, and entropies are kept of these positions only. `share_of_kl` is the role's part of the sum of
---   KL in its context; positions whose KL cannot be computed count in `positions` only.
+--   KL in its context; positions whose KL cannot be computed count in `positions` only. For the p99 a KL is
+--   rounded to 0.0001 nats.
 -- Example: gnomon sql @token_roles --set days=1
+WITH
+    (
+        SELECT {most_pairs:UInt32} / greatest(count(), {most_pairs:UInt32}, 1)
+        FROM forced_pairs_v1
+        WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+          AND ingested_at >= now() - toIntervalDay({days:UInt32})
+    ) AS forced_share,
+    (
+        SELECT {most_pairs:UInt32} / greatest(count(), {most_pairs:UInt32}, 1)
+        FROM positions_v1
+        WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+          AND ingested_at >= now() - toIntervalDay({days:UInt32})
+    ) AS prefix_share,
+    cityHash64(topic_id, `partition`, `offset`) % 1000000 / 1000000 AS draw
 SELECT
     experiment,
     candidate,
@@ -15,7 +32,7 @@ SELECT
     count() AS positions,
     count(kl_nats) AS scored_positions,
     avg(kl_nats) AS kl_mean_nats,
-    quantileExactInclusive(0.99)(kl_nats) AS kl_p99_nats,
+    quantileExactWeightedInterpolated(0.99)(round(kl_nats, 4), 1) AS kl_p99_nats,
     sum(kl_nats) / nullIf(sum(sum(kl_nats)) OVER (PARTITION BY experiment, candidate, context), 0)
         AS share_of_kl,
     avg(js_lower) AS js_lower_mean_nats,
@@ -43,6 +60,7 @@ FROM
     FROM forced_pairs_v1
     WHERE ({experiment:String} = '' OR experiment = {experiment:String})
       AND ingested_at >= now() - toIntervalDay({days:UInt32})
+      AND draw < forced_share
     UNION ALL
     SELECT
         experiment,
@@ -64,9 +82,20 @@ FROM
         FROM pairs_v1
         WHERE ({experiment:String} = '' OR experiment = {experiment:String})
           AND ingested_at >= now() - toIntervalDay({days:UInt32})
+          AND draw < prefix_share
+          -- Pairs without positions would fill the join's table.
+          AND attempt_id IN
+          (
+              SELECT attempt_id
+              FROM positions_v1
+              WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+                AND ingested_at >= now() - toIntervalDay({days:UInt32})
+                AND draw < prefix_share
+          )
     ) AS parted USING (attempt_id)
     WHERE ({experiment:String} = '' OR experiment = {experiment:String})
       AND ingested_at >= now() - toIntervalDay({days:UInt32})
+      AND draw < prefix_share
 )
 ARRAY JOIN
     role,

@@ -11,7 +11,7 @@ from ingest.settings import StoreSettings
 
 @pytest.fixture
 def store(migrated_store: Store) -> Store:
-    for table in ("pairs", "outcomes", "rollup_hourly", "rollup_minutes"):
+    for table in ("pairs", "outcomes", "rollup_hourly", "rollup_worst", "rollup_minutes"):
         migrated_store.command(f"TRUNCATE TABLE {table}")
     return migrated_store
 
