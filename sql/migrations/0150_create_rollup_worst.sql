@@ -30,4 +30,4 @@ CREATE TABLE IF NOT EXISTS rollup_worst
 )
 ENGINE = MergeTree
 PARTITION BY day
-ORDER BY (experiment, candidate, is_regression, verdict, route, ingested_hour, topic_id, `partition`, `offset`)
+ORDER BY (experiment, candidate, is_regression, verdict, route, ingested_hour)
