@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from compare.alerts.alert import Alert
-from compare.alerts.cursor import Cursor, PartitionKey, hour_started, merge
-from compare.alerts.describe import summary
-from compare.alerts.evidence import with_evidence
+from compare.alerts.cursor import Cursor, Feed, PartitionKey, hour_started, merge
 from compare.alerts.fold import Folder, FoldState, Seen
 from compare.alerts.series import SeriesKey
 from compare.alerts.source import read_feeds, read_seen
@@ -31,19 +29,34 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class CatchUp:
-    """Folds one candidate's pairs from a state on. Blocks; raises what the store raises."""
+    """Folds one candidate's pairs from a state on. Blocks; raises what the store raises.
 
-    def __init__(self, store: Store, settings: AlertSettings, experiment: str, candidate: str) -> None:
+    With `until_ms` a partition ends at its first record whose time is not before it, in Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: AlertSettings,
+        experiment: str,
+        candidate: str,
+        *,
+        until_ms: int | None = None,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._experiment = experiment
         self._candidate = candidate
+        self._until_ms = until_ms
         self._last: tuple[FoldState, Seen] | None = None
         """The state of our last step, and what was counted in its hour: it need not be read back."""
 
     def step(self, state: FoldState, version: int) -> Step | None:
         """Fold the next chunk; the new state has this version. None if nothing is new."""
         feeds, is_cut = read_feeds(self._store, self._experiment, self._candidate, state.cursors)
+        if self._until_ms is not None:
+            feeds = [ended_at(feed, self._until_ms) for feed in feeds]
+            is_cut = any(feed.is_cut for feed in feeds)
         pairs, cursors = merge(feeds)
         cursors = {**state.cursors, **cursors}
         if cursors == state.cursors:
@@ -58,26 +71,26 @@ class CatchUp:
         folder.fold(pairs, {key: cursor.next_offset for key, cursor in state.cursors.items()})
         if folder.hour_first is not None:
             cursors = hour_started(cursors, folder.hour_first)
-        evident = {
-            alert.alert_id: with_evidence(self._store, alert)
-            for alert in folder.events
-            if alert.state == "firing"
-        }
         after = folder.state_after(version, cursors)
-        series = dict(after.series)
-        for key in folder.changed:
-            alert = series[key].alert
-            if alert is not None:
-                series[key] = msgspec.structs.replace(series[key], alert=_filled(alert, evident))
-        after = msgspec.structs.replace(after, series=series)
         self._last = after, folder.seen
-        events = [_filled(alert, evident) for alert in folder.events]
-        return Step(after, sorted(folder.changed), events, len(pairs), is_cut)
+        return Step(after, sorted(folder.changed), folder.events, len(pairs), is_cut)
 
     def _seen(self, state: FoldState) -> Seen:
         if self._last is not None and self._last[0] is state:
             return self._last[1]
         return read_seen(self._store, self._experiment, self._candidate, state.cursors)
+
+
+def ended_at(feed: Feed, until_ms: int) -> Feed:
+    """The feed up to its first record whose time, the running maximum, is not before `until_ms`."""
+    time_ms = feed.cursor.time_ms
+    for count, pair in enumerate(feed.pairs):
+        time_ms = max(time_ms, pair.mirrored_ms)
+        if time_ms >= until_ms:
+            return msgspec.structs.replace(
+                feed, pairs=feed.pairs[:count], end_offset=pair.offset, is_behind=False, is_cut=False
+            )
+    return feed
 
 
 def backlog(store: Store, experiment: str, candidate: str, cursors: Mapping[PartitionKey, Cursor]) -> int:
@@ -99,12 +112,3 @@ def backlog(store: Store, experiment: str, candidate: str, cursors: Mapping[Part
         parameters,
     ).rows
     return int(rows[0][0])
-
-
-def _filled(alert: Alert, evident: dict[str, Alert]) -> Alert:
-    """The alert with the evidence that was just read for it, if it fired in this fold."""
-    from_store = evident.get(alert.alert_id)
-    if from_store is None:
-        return alert
-    filled = msgspec.structs.replace(alert, families=from_store.families, worst_pairs=from_store.worst_pairs)
-    return msgspec.structs.replace(filled, summary=summary(filled))
