@@ -20,7 +20,7 @@ BY_HAND := soak chaos fuzz_reader fuzz_scanner
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
-$(INSTALLED): pyproject.toml constraints.txt hatch_build.py ingest/scan.c ingest/scan_text.h
+$(INSTALLED): pyproject.toml constraints.txt hatch_build.py ingest/scan.c ingest/scan_entry.h ingest/scan_text.h
 	@test -n "$(PYTHON)" || \
 	  { echo "gnomon needs Python 3.11 or newer on the PATH (or: make PYTHON=/path/to/python)"; exit 1; }
 	@echo "Setting up .venv: pinned packages, about 3 GB on disk, some minutes the first time"

@@ -12,7 +12,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES, LIBRARY = ("ingest/scan.c", "ingest/scan_text.h"), "ingest/_scan.so"
+SOURCES, LIBRARY = ("ingest/scan.c", "ingest/scan_entry.h", "ingest/scan_text.h"), "ingest/_scan.so"
 
 
 def compile_scanner(root: Path, compiler: str) -> str | None:

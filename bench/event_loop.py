@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 
 from bench.compare import differing, read, settings, wires_of, with_texts
-from compare.compare_child import ready_comparison
+from compare.compare_child import Compares, ready_comparison
 from compare.compare_process import CompareProcess
 from compare.compare_stage import Compare, CompareStage
 from ingest.endpoint import Endpoint
@@ -164,9 +164,9 @@ async def run(url: str, seconds: float, rounds: int) -> None:
     await endpoint.close()
 
 
-def fresh(compare: Compare) -> Compare:
+def fresh(compare: Compares) -> Compare:
     """Compare copies: what was made of an answer stays with it, and would be free the next time."""
-    return lambda pairs: compare(pickle.loads(pickle.dumps(pairs)))
+    return lambda pairs: list(compare(pickle.loads(pickle.dumps(pairs))))
 
 
 def resident(pid: object) -> int:

@@ -2,8 +2,9 @@
 
 Records go from the real broker through `gnomon run`'s own chain into the real engine (a process of its own).
 The endpoints are stubbed: an answer of 200 tokens with 20 alternatives is there at once, as bytes that are
-read as any answer is. It prints, best of some rounds, records a second of each stage alone: consume; decode
-and compare, both answers read, without embeddings; write; then of all together, and the ratio to the slowest.
+read as any answer is; the reference's is kept, as it is by default. It prints, best of some rounds, records a
+second of each stage alone: consume; decode and compare, both answers read, without embeddings, the rows made;
+write, in batches as the pipeline cuts them; then of all together, and the ratio to the slowest.
 Beside them the same by processor time, which a busy machine disturbs less: a stage's own, and of all together
 that of the process that needs most.
 """
@@ -32,20 +33,25 @@ from kafka import KafkaProducer
 from bench.answers import ALTERNATIVES
 from bench.chaos_engine import start_engine
 from bench.compare import wires_of
-from compare.comparison import compare_pairs
+from compare.batcher import Batcher, Completed, completed_of
+from compare.compare_child import ready_comparison
 from compare.counters import Counters
 from compare.demo.broker import EmbeddedBroker, create_topic
 from compare.intake import Intake
 from compare.ledger import Ledger
-from compare.outcomes import Batch, ComparedPair
+from compare.outcomes import ComparedPair
+from compare.pipeline import BATCH_SHARE
 from compare.run import run_service
 from compare.store import migrate
 from compare.store.client import open_store
+from compare.trail import Trail
 from compare.writer import Writer
 from ingest.answer import read_answer
+from ingest.hand_over import Delivered
 from ingest.kafka_source import KafkaSource
 from ingest.pair import Mode, ReplayPlan, ResponsePair
 from ingest.records import MirroredRequest, RawRecord, SourcePosition
+from ingest.reference_answers import ReferenceAnswer, asked_hash
 from ingest.replay import Replayer
 from ingest.settings import (
     CompareSettings,
@@ -100,6 +106,7 @@ Wire = tuple[tuple[bytes, bytes], dict[str, Any]]
 def pair_of(mirrored: MirroredRequest, wire: Wire) -> ResponsePair:
     """Read both sides' answers."""
     reference, candidate = (read_answer(side, asked=ALTERNATIVES) for side in wire[0])
+    asked = asked_hash("http://127.0.0.1:1", "/v1/chat/completions", "reference", mirrored.body)
     return ResponsePair(
         mirrored=mirrored,
         experiment="bench",
@@ -110,6 +117,7 @@ def pair_of(mirrored: MirroredRequest, wire: Wire) -> ResponsePair:
         plan=_PLAN,
         reference=reference,
         candidate=candidate,
+        reference_answers=(ReferenceAnswer("reference", asked, is_reused=False),),
     )
 
 
@@ -204,10 +212,12 @@ class Bench:
         self._compared()
         return clock.measured(len(self.values))
 
-    def _compared(self) -> list[ComparedPair]:
-        intake = Intake(self.settings.experiment)
+    def _compared(self) -> list[Completed]:
+        """What the pipeline hands to its batches."""
+        intake, compare = Intake(self.settings.experiment), ready_comparison(self.settings)
+        records: list[RawRecord] = []
         pairs: list[ResponsePair] = []
-        done: list[ComparedPair] = []
+        done: list[Completed] = []
         topic = str(uuid.uuid4())
         for number, value in enumerate(self.values):
             now = datetime.now(UTC)
@@ -217,22 +227,28 @@ class Bench:
             if not isinstance(mirrored, MirroredRequest):
                 raise RuntimeError(f"record {number} was not taken: {mirrored}")
             pairs.append(pair_of(mirrored, self.wires[number % len(self.wires)]))
+            records.append(record)
             if len(pairs) == _TOGETHER or number + 1 == len(self.values):
-                for pair, compared in zip(pairs, compare_pairs(pairs, None, self.settings), strict=True):
-                    if isinstance(compared, Exception):
-                        raise compared
-                    done.append(ComparedPair(str(uuid.uuid4()), pair, compared))
-                pairs = []
+                for record, pair, result in zip(records, pairs, compare(pairs), strict=True):
+                    if isinstance(result, Exception):
+                        raise result
+                    delivered = Delivered(record, 0)
+                    done.append(completed_of(delivered, Trail(), pairs=(ComparedPair.of(pair, result),)))
+                records, pairs = [], []
         return done
 
     def write(self) -> Measured:
         """Store what was compared, in batches as the pipeline cuts them."""
-        compared, size = self._compared(), self.settings.delivery.batch_pairs
+        compared, delivery = self._compared(), self.settings.delivery
+        batch_bytes = round(delivery.max_under_way_bytes * BATCH_SHARE)
+        batcher = Batcher("alone", delivery.batch_pairs, batch_bytes, delivery.batch_seconds)
         with open_store(self.settings.store, role="any") as store:
             writer = Writer(store, threading.Event())
             clock = Clock()
-            for first in range(0, len(compared), size):
-                writer.write(Batch("alone", tuple(compared[first : first + size]), (), ()))
+            for number, completed in enumerate(compared, 1):
+                batcher.add(completed, 0.0)
+                if batcher.seconds_left(0.0) == 0.0 or number == len(compared):
+                    writer.write(batcher.cut(lambda _: True)[0])
             return clock.measured(len(compared))
 
     def together(self) -> Measured:

@@ -23,7 +23,8 @@ from datetime import UTC, datetime, timedelta
 from bench.synthetic_pairs import pair_columns
 from compare.rows import rows_of
 from compare.store import Store, migrate, open_store
-from compare.store.native_block import Column, native_block
+from compare.store.native_block import native_block
+from compare.store.native_columns import Column
 from compare.writer import Part, Writer
 from ingest.settings import StoreSettings
 from tests.compare import batches

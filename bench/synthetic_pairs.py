@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.store.native_block import Column, Lists, Words
+from compare.store.native_columns import Column, Lists, Words
 
 VERDICTS = {
     "match": 0.42,

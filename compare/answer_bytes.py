@@ -1,4 +1,4 @@
-"""How much memory the answers of a record hold, about."""
+"""How much memory the answers of a record hold, about: as rows, or as they were read."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ _ENTRY_BYTES = 100
 
 
 def answer_bytes(pairs: Sequence[ComparedPair]) -> int:
-    """Return about how many bytes the observations of one record's pairs hold, each counted once."""
+    """Return about how many bytes the rows of one record's pairs hold, or their observations, each once."""
     seen: dict[int, Observation] = {}
+    held = 0
     for compared in pairs:
+        if compared.rows is not None:
+            held += len(compared.rows)
+            continue
         pair = compared.pair
         for one in (pair.reference, pair.candidate, pair.reference_again, pair.candidate_again):
             if one is not None:
                 # Candidates share the reference's answer.
                 seen[id(one)] = one
-    return sum(map(_size, seen.values()))
+    return held + sum(map(_size, seen.values()))
 
 
 def _size(observation: Observation) -> int:

@@ -12,16 +12,22 @@ import os
 import pickle
 import threading
 import traceback
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from compare.compare_stage import Compare
+from msgspec.structs import replace
+
 from compare.end_with_parent import end_with_parent
+from compare.outcomes import ComparedPair
+from compare.packed_rows import PackedRows
+from compare.pair_rows import pair_rows
+from compare.position_scores import PositionScores
+from compare.redact_rows import RowRedactor
 from compare.redacted_logs import redacted_logs
 from compare.result import Comparison
 from ingest.errors import DeadLetterError, GnomonError
@@ -64,11 +70,17 @@ class Logged(NamedTuple):
     record: logging.LogRecord
 
 
+Compares = Callable[[Sequence[ResponsePair]], Iterable[Comparison | DeadLetterError]]
+"""A `compare.compare_stage.Compare` that may make a result when it is asked for it."""
+
 Message = Ready | Result | Raised | Logged
 
 
-def ready_comparison(settings: Settings) -> Compare:
-    """Return `compare_pairs` with its encoder loaded. Raises SettingsError if it cannot be."""
+def ready_comparison(settings: Settings) -> Compares:
+    """Return `compare_pairs` with its encoder loaded; the rows to store come with each comparison.
+
+    Raises SettingsError if the encoder cannot be loaded.
+    """
     # Not above: the parent imports this module too, and compares nothing.
     from compare.comparison import compare_pairs
     from compare.metrics.embedding import TextEncoder
@@ -76,11 +88,28 @@ def ready_comparison(settings: Settings) -> Compare:
     encoder = TextEncoder(settings.compare.embedding_model) if settings.compare.embedding_model else None
     if encoder is not None:
         encoder.encode_pairs([("one text", "another")])
-    return partial(compare_pairs, encoder=encoder, settings=settings)
+    redactor = redactor_of(settings.redaction)
+    row_redactor = None if redactor is None else RowRedactor(redactor)
+
+    def compare(pairs: Sequence[ResponsePair]) -> Iterator[Comparison | DeadLetterError]:
+        results = compare_pairs(pairs, encoder=encoder, settings=settings)
+        for pair, result in zip(pairs, results, strict=True):
+            if isinstance(result, Comparison):
+                result = _with_rows(pair, result, row_redactor)
+            yield result
+
+    return compare
+
+
+def _with_rows(pair: ResponsePair, comparison: Comparison, redactor: RowRedactor | None) -> Comparison:
+    """The comparison with the pair's rows, and without the positions, which are in them."""
+    compared = ComparedPair(str(uuid.uuid4()), pair, comparison)
+    rows = PackedRows.of(compared.attempt_id, pair_rows(compared, redactor))
+    return replace(comparison, positions=PositionScores(), forced_positions=PositionScores(), rows=rows)
 
 
 def serve(
-    connection: Connection, settings: Settings, make: Callable[[Settings], Compare], log_level: int
+    connection: Connection, settings: Settings, make: Callable[[Settings], Compares], log_level: int
 ) -> None:
     """Serve the parent until it closes its end. Also ends, wherever it is, when the parent is no more."""
     end_with_parent()
@@ -133,22 +162,27 @@ def _received(connection: Connection) -> list[ResponsePair]:
     return pairs
 
 
-def _serve_batch(channel: _Channel, pairs: list[ResponsePair], compare: Compare) -> None:
-    try:
-        results = compare(pairs)
-        if len(results) != len(pairs):
-            raise RuntimeError(f"{len(pairs)} pairs gave {len(results)} comparisons")
-    except MemoryError:
-        # Let this process die of it: the parent starts another and finds the pair that is too large.
-        raise
-    except Exception as error:
-        channel.send(_raised(error))
-        return
-    for result in results:
+def _serve_batch(channel: _Channel, pairs: list[ResponsePair], compare: Compares) -> None:
+    for result in _results(pairs, compare):
+        if isinstance(result, Raised):
+            channel.send(result)
+            return
         if isinstance(result, DeadLetterError) and result.__cause__ is not None:
             # A cause does not travel; where the defect is can be read here only.
             _log.error("%s", result, exc_info=result.__cause__)
         channel.send(Result(result))
+
+
+def _results(pairs: list[ResponsePair], compare: Compares) -> Iterator[Comparison | DeadLetterError | Raised]:
+    """One result for each pair, or up to where the batch gave an error, and that."""
+    try:
+        for _, result in zip(pairs, compare(pairs), strict=True):
+            yield result
+    except MemoryError:
+        # Let this process die of it: the parent starts another and finds the pair that is too large.
+        raise
+    except Exception as error:
+        yield _raised(error)
 
 
 def _raised(error: Exception) -> Raised:

@@ -18,8 +18,16 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from compare.compare_child import END_OF_BATCH, Logged, Raised, Ready, Result, ready_comparison, serve
-from compare.compare_stage import Compare
+from compare.compare_child import (
+    END_OF_BATCH,
+    Compares,
+    Logged,
+    Raised,
+    Ready,
+    Result,
+    ready_comparison,
+    serve,
+)
 from compare.result import Comparison
 from ingest.errors import DeadLetterError, FatalError, RetryError
 from ingest.pair import ResponsePair
@@ -44,7 +52,7 @@ class CompareProcess:
     batch again; if that dies too, the batch is halved, until the pair that kills it is known.
     """
 
-    def __init__(self, settings: Settings, make: Callable[[Settings], Compare] = ready_comparison) -> None:
+    def __init__(self, settings: Settings, make: Callable[[Settings], Compares] = ready_comparison) -> None:
         """`make` is called in the child, with `settings`; a function that can be imported there."""
         self._settings = settings
         self._make = make

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from compare.packed_rows import PackedRows
 from compare.result import Comparison
+from ingest.observation import Observation
 from ingest.pair import ResponsePair
 from ingest.records import RawRecord, SourcePosition
+from ingest.tokens import Tokens
 
 
 class ComparedPair(msgspec.Struct, frozen=True):
     """One row of `pairs` to be, with what its side tables need.
 
-    `attempt_id` is a UUID made when the record was taken up: it joins the side tables.
+    `attempt_id` is a UUID made when the pair was compared: it joins the side tables.
     """
 
     attempt_id: str
     pair: ResponsePair
     comparison: Comparison
+    rows: PackedRows | None = None
+    """All that is stored of it, None where that is made of the pair when it is written."""
+
+    @classmethod
+    def of(cls, pair: ResponsePair, comparison: Comparison) -> ComparedPair:
+        """Return a pair that is compared, without what only its rows need where they are made already."""
+        rows = comparison.rows
+        if rows is None:
+            return cls(str(uuid.uuid4()), pair, comparison)
+        return cls(rows.attempt_id, without_answers(pair), replace(comparison, rows=None), rows)
+
+
+def without_answers(pair: ResponsePair) -> ResponsePair:
+    """Return the pair without bodies, tokens and texts: with who asked whom, when, and how that went."""
+    return replace(
+        pair,
+        mirrored=replace(pair.mirrored, body={}, production=None),
+        reference_body={},
+        candidate_body={},
+        reference=_without_tokens(pair.reference),
+        candidate=_without_tokens(pair.candidate),
+        reference_again=None,
+        candidate_again=None,
+        forced=None,
+        forced_again=None,
+    )
+
+
+def _without_tokens(seen: Observation) -> Observation:
+    return replace(seen, text="", reasoning="", tool_calls=(), tokens=Tokens())
 
 
 class OtherOutcome(msgspec.Struct, frozen=True):

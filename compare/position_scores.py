@@ -54,12 +54,16 @@ class PositionScores(Sequence[PositionScore]):
         positions._numbers, positions._roles = numbers, roles
         return positions
 
-    def numbers(self, name: str) -> list[float | None]:
-        """Return a column of NUMBER_COLUMNS."""
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return a column of NUMBER_COLUMNS; NaN stands for None."""
         if self._objects is not None:
-            return [getattr(position, name) for position in self._objects]
-        values = self._numbers[name]
-        listed: list[float | None] = values.astype(object).tolist() if len(values) else []
+            return np.array([getattr(position, name) for position in self._objects], dtype=np.float64)
+        return self._numbers[name] if self.indices else np.empty(0)
+
+    def numbers(self, name: str) -> list[float | None]:
+        """Return the same with None."""
+        values = self.column(name)
+        listed: list[float | None] = values.astype(object).tolist()
         for place in np.flatnonzero(np.isnan(values)).tolist():
             listed[place] = None
         return listed

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from compare.packed_rows import PackedRows
 from compare.position_scores import PositionScores
 
 Side = Literal["reference", "candidate"]
@@ -130,3 +131,5 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """JSON paths on which the answers differ, and those of their tool calls."""
     is_structure_enforced: bool | None = None
     """Whether the server was asked to constrain the JSON; None where none is asked for."""
+    rows: PackedRows | None = None
+    """The pair's rows, where they were made beside the comparison."""

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.packed_texts import utf8
+
 _UINT32_END = 2**32
 _FLOAT32_MAX = 3.4028234663852886e38
 _FIRST_YEAR, _LAST_YEAR = 1970, 2261
@@ -27,7 +29,7 @@ def text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return utf8(value).decode()
     return value
 
 
@@ -68,21 +70,15 @@ def float32(value: float | None) -> float | None:
     return value if value is not None and -_FLOAT32_MAX <= value <= _FLOAT32_MAX else None
 
 
-def float32_column(values: NDArray[np.float64]) -> list[float | None]:
+def float32_column(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """`float32` of each; NaN stands for None."""
-    column: list[float | None] = values.astype(object).tolist()
-    # NaN is in no order.
-    for place in np.flatnonzero(~(np.abs(values) <= _FLOAT32_MAX)).tolist():
-        column[place] = None
-    return column
+    return np.where(np.abs(values) <= _FLOAT32_MAX, values, np.nan).astype(np.float32)
 
 
-def uint32_column(values: NDArray[np.int64]) -> list[int | None]:
-    """`uint32` of each; a negative number stands for None."""
-    column: list[int | None] = values.astype(object).tolist()
-    for place in np.flatnonzero((values < 0) | (values >= _UINT32_END)).tolist():
-        column[place] = None
-    return column
+def uint32_column(values: NDArray[np.int64]) -> np.ma.MaskedArray[Any, np.dtype[np.uint32]]:
+    """`uint32` of each, masked where that is None."""
+    is_none = (values < 0) | (values >= _UINT32_END)
+    return np.ma.masked_array(np.where(is_none, 0, values).astype(np.uint32), is_none)
 
 
 def float64(value: float | None) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from compare.row_values import (
     uint32,
     uint32_column,
 )
+from compare.store.native_columns import Lists, Words
 from ingest.observation import Observation
 from ingest.packed_answer import pack
 from ingest.records import MirroredRequest, SourcePosition
@@ -165,16 +165,15 @@ def token_row(compared: ComparedPair, role: str, endpoint_name: str, seen: Obser
     start, sizes = columns.start[:-1], np.diff(columns.start)
     shown = np.minimum(sizes, DISPLAY_ALTERNATIVES)
     is_shown = np.arange(len(columns.top_logprob)) - np.repeat(start, sizes) < DISPLAY_ALTERNATIVES
-    names = iter(texts(tokens.top_texts(DISPLAY_ALTERNATIVES)))
-    values = iter(float32_column(columns.top_logprob[is_shown]))
+    ends = np.cumsum(shown)
     return {
         **_observation_key(compared, role, endpoint_name),
-        "token": texts(tokens.texts),
+        "token": tokens.packed_texts,
         "token_id": uint32_column(columns.id),
         "logprob": float32_column(columns.logprob),
-        "ranked": np.minimum(columns.ranked, 255).tolist(),
-        "top_token": [list(islice(names, size)) for size in shown.tolist()],
-        "top_logprob": [list(islice(values, size)) for size in shown.tolist()],
+        "ranked": np.minimum(columns.ranked, 255).astype(np.uint8),
+        "top_token": Lists(ends, (tokens.top_texts(DISPLAY_ALTERNATIVES),)),
+        "top_logprob": Lists(ends, (float32_column(columns.top_logprob[is_shown]),)),
     }
 
 
@@ -185,10 +184,15 @@ def positions_row(compared: ComparedPair) -> Row | None:
         return None
     return {
         **key_columns(compared),
-        "index": list(positions.indices),
-        **{name: positions.numbers(name) for name in NUMBER_COLUMNS},
-        "role": positions.roles,
+        "index": np.array(positions.indices, dtype=np.uint32),
+        **{name: float32_column(positions.column(name)) for name in NUMBER_COLUMNS},
+        "role": _words(positions.roles),
     }
+
+
+def _words(texts: list[str]) -> Words:
+    codes = {word: code for code, word in enumerate(dict.fromkeys(texts))}
+    return Words(tuple(codes), np.fromiter(map(codes.__getitem__, texts), np.uint8, len(texts)))
 
 
 def findings_row(compared: ComparedPair) -> Row:

@@ -16,6 +16,7 @@ import msgspec
 from compare.outcomes import Batch
 from compare.redact_rows import RowRedactor
 from compare.rows import TableRows, rows_of
+from compare.store.native_columns import as_bytes, plain
 from ingest.errors import DeadLetterError, FatalError, RetryError
 from ingest.redact import Redactor
 
@@ -82,7 +83,7 @@ class Part(msgspec.Struct, frozen=True):
     def token(self) -> str:
         """Hex SHA-256 of the table, the columns and every value, positions among them."""
         content = (self.table, tuple(self.columns), tuple(self.columns.values()))
-        return hashlib.sha256(msgspec.msgpack.encode(content)).hexdigest()
+        return hashlib.sha256(msgspec.msgpack.encode(content, enc_hook=as_bytes)).hexdigest()
 
 
 class WriteResult(msgspec.Struct, frozen=True):
@@ -165,7 +166,7 @@ class Writer:
 
     def _keep_refused(self, experiment: str, part: Part, error: DeadLetterError) -> RefusedRow:
         table = part.table
-        row = {name: value for name, (value,) in part.columns.items()}
+        row = {name: plain(value) for name, (value,) in part.columns.items()}
         offset = row["offset"] if "offset" in row else row["first_offset"]
         result = RefusedRow(table, row["topic_id"], row["partition"], offset, str(error))
         _log.error("%s[%d]@%d: %s", row["topic"], row["partition"], offset, error)

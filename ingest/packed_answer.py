@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ingest.alternative import Alternative
 from ingest.observation import Observation
 from ingest.reference_answers import KnownAnswer
-from ingest.scan import keys_of
 from ingest.tokens import NO_ID, NO_KEY, Token, Tokens
 
 FORMAT = 1
@@ -93,15 +92,14 @@ def _by_columns(tokens: Tokens) -> tuple[list[_Name], NDArray[np.int64]] | None:
     # Ids are under 2**31; an odd factor keeps them apart beside the keys, which are random.
     mixed = keys ^ (ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
-    written = tokens.top_texts()
-    texts = [written[place] for place in first.tolist()]
-    if [texts[number] for number in places.tolist()] != written:
-        return None
     if not (np.array_equal(keys[first][places], keys) and np.array_equal(ids[first][places], ids)):
         return None
+    found = tokens.distinct_texts(first, places)
+    if found is None:
+        return None
+    texts, is_same = found
     raws: list[_Bytes] = [_SAME] * len(texts)
-    is_other = keys_of([text.encode() for text in texts], NO_KEY) != keys[first]
-    for place in np.flatnonzero(is_other).tolist():
+    for place in np.flatnonzero(~is_same).tolist():
         raws[place] = _entry(tokens, int(first[place])).raw
     names: list[_Name] = list(zip(texts, raws, _numbered(ids[first]), strict=True))
     return names, places

@@ -7,9 +7,8 @@
  * No memory is allocated, nothing is written beyond the capacities in `struct columns`, and nothing is read
  * beyond `data[size]`, which must be 0, as it is behind every Python bytes object: no loop passes a 0.
  */
-#include "scan_text.h"
+#include "scan_entry.h"
 
-enum { MOST_LISTED = 128 };
 enum { NOT_REGULAR = 0, NO_ROOM = -1 };
 
 /* Mirrored in ingest/scan.py. Tokens beyond `limit` are looked at but not kept. */
@@ -28,20 +27,8 @@ struct columns {
     double *top_logprob;
     int64_t *top_id;
     uint64_t *top_key;
+    int64_t *top_text; /* as `place_of` writes it */
 };
-
-/* One entry as it stands in the text. */
-struct entry {
-    const unsigned char *text;
-    int64_t length, id;
-    uint64_t key, text_key;
-    double logprob;
-    int flags;
-};
-
-#define NO_ID (-1)
-#define NO_KEY 0
-#define SURE (-99.5) /* below may be a sentinel: ingest/alternatives.py */
 
 /* A token's name from its opening quote on. */
 static const unsigned char *string(const unsigned char *p, struct entry *entry, struct name *name)
@@ -65,77 +52,6 @@ static const unsigned char *string(const unsigned char *p, struct entry *entry, 
     entry->length = p - entry->text;
     name->size = used;
     return p + 1;
-}
-
-/* Whether no two of the values are equal. */
-static int distinct(const uint64_t *values, int64_t count)
-{
-    uint64_t seen[32] = {0};
-    int64_t i, j;
-    for (i = 0; i < count; i++) {
-        uint64_t mixed = values[i] * 0x9E3779B97F4A7C15u;
-        uint64_t bit = 1ull << (mixed >> 58), *word = seen + (mixed >> 53 & 31);
-        if (*word & bit)
-            for (j = 0; j < i; j++)
-                if (values[j] == values[i])
-                    return 0;
-        *word |= bit;
-    }
-    return 1;
-}
-
-/* What `read_entry` (ingest/logprobs.py) makes of a position: how many entries are ranked, or -1 where it
- * would repair or note something. */
-static int64_t judged(struct entry *head, const struct entry *top, int64_t count, int64_t asked)
-{
-    uint64_t keys[MOST_LISTED];
-    int has_ids = head->id != NO_ID;
-    int64_t i, place = -1;
-    if (!(head->logprob <= 0.0 && head->logprob > SURE))
-        return -1;
-    if (!count) {
-        head->logprob += 0.0; /* -0.0 is 0.0 */
-        return 0;
-    }
-    for (i = 0; i < count; i++) {
-        if ((top[i].id != NO_ID) != has_ids || (i && !(top[i].logprob <= top[i - 1].logprob)))
-            return -1;
-        keys[i] = has_ids ? (uint64_t)top[i].id : top[i].text_key;
-    }
-    if (!(top[0].logprob <= 0.0 && top[count - 1].logprob > SURE) || (asked > 0 && count > asked + 1))
-        return -1;
-    if (!distinct(keys, count)) {
-        int64_t known = 0;
-        if (has_ids)
-            return -1;
-        /* Different tokens may share the text U+FFFD: then their bytes must differ or be unknown. */
-        for (i = 0; i < count; i++) {
-            if (top[i].key != NO_KEY)
-                keys[known++] = top[i].key;
-            else if (!(top[i].flags & REPLACEMENT))
-                return -1;
-        }
-        if (!distinct(keys, known))
-            return -1;
-    } else if (head->logprob == top[0].logprob && head->text_key == top[0].text_key && head->id == top[0].id &&
-               (asked <= 0 || count <= asked))
-        return count;
-    for (i = 0; i < count && place < 0; i++) {
-        if (has_ids ? top[i].id == head->id
-                    : head->key != NO_KEY && top[i].key != NO_KEY ? top[i].key == head->key
-                                                                  : top[i].text_key == head->text_key)
-            place = i;
-    }
-    if (place < 0) {
-        head->logprob += 0.0;
-        head->flags |= UNLISTED;
-        return count;
-    }
-    if (top[place].text_key != head->text_key || top[place].logprob != head->logprob)
-        return -1;
-    head->logprob += 0.0;
-    /* Listed because it was sampled, not because it is the next most likely. */
-    return place == count - 1 && place && (asked < 0 || count > asked) ? count - 1 : count;
 }
 
 struct scan {
@@ -256,8 +172,9 @@ static const unsigned char *list(const struct scan *scan, const unsigned char *p
     }
 }
 
-/* Append one position to the columns, if it is wanted. */
-static int keep(struct columns *to, const struct entry *head, const struct entry *top, int64_t count, int64_t ranked)
+/* Append one position to the columns, if it is wanted. Places are counted from `data` on, and `shift`. */
+static int keep(struct columns *to, const struct entry *head, const struct entry *top, int64_t count, int64_t ranked,
+                const unsigned char *data, int64_t shift)
 {
     int64_t n = to->count, m = to->top_count, i;
     if (n >= to->capacity || m + count > to->top_capacity)
@@ -276,6 +193,7 @@ static int keep(struct columns *to, const struct entry *head, const struct entry
         to->top_logprob[m + i] = top[i].logprob;
         to->top_id[m + i] = top[i].id;
         to->top_key[m + i] = top[i].key;
+        to->top_text[m + i] = place_of(top + i, top[i].text - data + shift);
     }
     to->start[n + 1] = to->top_count = m + count;
     to->count = n + 1;
@@ -307,7 +225,7 @@ int64_t gnomon_lift(const unsigned char *data, int64_t size, int64_t at, int64_t
         to->given++;
         n = to->count;
         if (n < to->limit) {
-            if (!keep(to, &head, top, count, ranked)) {
+            if (!keep(to, &head, top, count, ranked, data, shift)) {
                 to->count = count_before;
                 to->top_count = top_before;
                 return NO_ROOM;

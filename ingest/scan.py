@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.packed_texts import PackedTexts
+
 PATH = Path(__file__).with_name("_scan.so")
 """Where the build puts it, whatever the platform calls its libraries."""
 
@@ -30,7 +32,11 @@ UNLISTED: it is not in its own list."""
 
 _TOKEN_ROWS = ("logprob", "id", "key", "ranked", "start", "from", "to", "text", "text_end", "flag")
 START = _TOKEN_ROWS.index("start")
-_TOP_ROWS = ("top_logprob", "top_id", "top_key")
+_TOP_ROWS = ("top_logprob", "top_id", "top_key", "top_text")
+
+PLACE_SHIFT, PLACE_ESCAPED, PLACE_SAME, PLACE_LENGTH = 16, 1 << 15, 1 << 14, (1 << 14) - 1
+"""A text's place, as in `ingest/scan_entry.h`: where it begins, from the 17th bit on; whether it is escaped;
+whether the token's bytes are those of the text; how many bytes it takes as it is written."""
 _COUNTS = (
     *("count", "top_count", "capacity", "top_capacity", "limit"),
     *("given", "last", "asked", "flags", "least", "most"),
@@ -127,6 +133,15 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
             ctypes.c_uint64,
             ctypes.c_void_p,
         ]
+        library.gnomon_texts.restype = ctypes.c_int64
+        library.gnomon_texts.argtypes = [
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_int64,
+        ]
         library.gnomon_number.restype = ctypes.c_int64
         library.gnomon_number.argtypes = [
             ctypes.c_char_p,
@@ -140,7 +155,7 @@ def load(path: Path = PATH) -> ctypes.PyDLL | None:
 
 def digest() -> str | None:
     """Return the digest of the source, which lies beside the library in a working tree; None elsewhere."""
-    sources = [PATH.with_name(name) for name in ("scan.c", "scan_text.h")]
+    sources = [PATH.with_name(name) for name in ("scan.c", "scan_entry.h", "scan_text.h")]
     if not all(source.exists() for source in sources):
         return None
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
@@ -162,6 +177,31 @@ def keys_of(raws: list[bytes | None], no_key: int) -> NDArray[np.uint64]:
     LIBRARY.gnomon_keys(b"".join(known), ends.ctypes.data, len(raws), SEED, keys.ctypes.data)
     keys[[raw is None for raw in raws]] = no_key
     return keys
+
+
+def texts_at(source: bytes, places: NDArray[np.int64]) -> PackedTexts:
+    """Return the texts at places that a scanner of `source` gave. Raises ValueError for any other place."""
+    data = _written_at(source, places, is_split=False)
+    if data is None:
+        raise ValueError("there is no text at a place")
+    return PackedTexts(len(places), data)
+
+
+def listed_at(source: bytes, places: NDArray[np.int64]) -> list[str]:
+    """Return the same as a list."""
+    data = _written_at(source, places, is_split=True)
+    # None where a text has the mark between texts in it.
+    return texts_at(source, places).listed() if data is None else data.decode().split("\0")[:-1]
+
+
+def _written_at(source: bytes, places: NDArray[np.int64], *, is_split: bool) -> bytes | None:
+    assert LIBRARY is not None, "nothing is scanned without it"
+    places = np.ascontiguousarray(places)
+    out = np.empty(int((places & PLACE_LENGTH).sum()) + 2 * len(places), dtype=np.uint8)
+    used: int = LIBRARY.gnomon_texts(
+        source, len(source), places.ctypes.data, len(places), out.ctypes.data, is_split
+    )
+    return None if used < 0 else out[:used].tobytes()
 
 
 def _slow_key(raw: bytes) -> int:
@@ -262,7 +302,7 @@ class Scanner:
         return self._size
 
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the columns of tokens (10, n + 1) and of their lists (3, m), pending ones too; not copied.
+        """Return the columns of tokens (10, n + 1) and of their lists (4, m), pending ones too; not copied.
 
         Rows are those of `struct columns` in `ingest/scan.c`; logprobs and keys are 64 bits of another type.
         """

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest import scan
-from ingest.leading_texts import texts_of_entries
 from ingest.logprobs import read_entry, with_id
 from ingest.observation import MAX_LOGPROB_TOKENS
+from ingest.packed_texts import PackedTexts
 from ingest.scan import Scanner
 from ingest.token_bytes import has_foreign_marks
-from ingest.tokens import NO_ID, NO_KEY, Token, TokenColumns, top_texts
+from ingest.tokens import NO_ID, NO_KEY, Distinct, Places, Token, TokenColumns
 
 _TEXT = msgspec.json.Decoder(str)
 
@@ -42,6 +42,7 @@ class ScannedTokens:
         self._names = text - shift, text_end - shift
         ends = rows[scan.START, first : last + 1]
         listed = top[:, ends[0] : ends[-1]]
+        self._listed = listed[3] - (shift << scan.PLACE_SHIFT) if shift else listed[3]
         self.columns = TokenColumns(
             logprob=logprob.view(np.float64),
             id=ids,
@@ -62,12 +63,29 @@ class ScannedTokens:
             for begin, end, escaped in spans
         ]
 
-    def top_texts(self, count: int | None) -> list[str]:
+    def packed_texts(self) -> PackedTexts:
+        """Return the same, packed."""
+        begins, ends = self._names
+        escaped = np.where(self.flag & scan.ESCAPED, scan.PLACE_ESCAPED, 0)
+        return scan.texts_at(self._source, begins << scan.PLACE_SHIFT | escaped | (ends - begins))
+
+    def top_texts(self, count: int | None) -> PackedTexts:
         """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
-        source, (begins, ends) = self._source, self._entries
-        entries = [source[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-        texts = texts_of_entries(entries, np.diff(self.columns.start).tolist(), count)
-        return top_texts(self.tokens(), count) if texts is None else texts
+        listed, start = self._listed, self.columns.start
+        if count is not None:
+            listed = listed[np.arange(len(listed)) - np.repeat(start[:-1], np.diff(start)) < count]
+        return scan.texts_at(self._source, listed)
+
+    def distinct_texts(self, first: Places, numbers: Places) -> Distinct | None:
+        """See `Tokens.distinct_texts`."""
+        source, listed = self._source, self._listed
+        texts, is_same = scan.listed_at(source, listed[first]), (listed & scan.PLACE_SAME) > 0
+        if not np.array_equal(is_same[first][numbers], is_same):
+            return None
+        # Where their bytes are the text's, the same bytes are the same text.
+        others = np.flatnonzero(~is_same)
+        written = [texts[number] for number in numbers[others].tolist()]
+        return (texts, is_same[first]) if scan.listed_at(source, listed[others]) == written else None
 
     def token(self, place: int) -> Token:
         """Make one token."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.alternative import Alternative
+from ingest.packed_texts import PackedTexts
 from ingest.scan import keys_of
 
 NO_ID = -1
@@ -19,6 +20,11 @@ NO_ID = -1
 
 NO_KEY = 0
 """Stands for unknown bytes in a column of keys."""
+
+
+Places = NDArray[np.int64]
+Distinct = tuple[list[str], NDArray[np.bool_]]
+"""Texts, and of each whether the token's bytes are the text's."""
 
 
 class Token(msgspec.Struct, frozen=True, gc=False):
@@ -72,8 +78,19 @@ class Backing(Protocol):
         """Return the chosen tokens' texts."""
         ...
 
-    def top_texts(self, count: int | None) -> list[str]:
+    def packed_texts(self) -> PackedTexts:
+        """Return the same, packed."""
+        ...
+
+    def top_texts(self, count: int | None) -> PackedTexts:
         """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
+        ...
+
+    def distinct_texts(self, first: Places, numbers: Places) -> Distinct | None:
+        """Return the texts of the entries at `first` of all lists, and whose bytes are the text's.
+
+        Entry i has the bytes and the id of that at `first[numbers[i]]`. None if it has another text.
+        """
         ...
 
     def token(self, place: int) -> Token:
@@ -129,9 +146,24 @@ class Tokens(Sequence[Token]):
             raws[place] = None if keys[place] == NO_KEY else self._backing.token(place).raw
         return raws
 
-    def top_texts(self, count: int | None = None) -> list[str]:
+    @property
+    def packed_texts(self) -> PackedTexts:
+        """The chosen tokens' texts, packed."""
+        return PackedTexts.of(self.texts) if self._backing is None else self._backing.packed_texts()
+
+    def top_texts(self, count: int | None = None) -> PackedTexts:
         """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
         return top_texts(self._all(), count) if self._backing is None else self._backing.top_texts(count)
+
+    def distinct_texts(self, first: Places, numbers: Places) -> Distinct | None:
+        """Return the texts of the entries at `first` of all lists, and whose bytes are the text's.
+
+        Entry i has the bytes and the id of that at `first[numbers[i]]`. None if it has another text.
+        """
+        if self._backing is None:
+            written = top_texts(self._all(), None)
+            return distinct_texts(written, self.columns.top_key, first, numbers)
+        return self._backing.distinct_texts(first, numbers)
 
     def __len__(self) -> int:
         return len(self._objects) if self._objects is not None else len(self.columns.id)
@@ -177,9 +209,20 @@ class Tokens(Sequence[Token]):
         return _with_columns, (*_fields_of(self._objects), self._columns)
 
 
-def top_texts(tokens: Sequence[Token], count: int | None) -> list[str]:
+def top_texts(tokens: Sequence[Token], count: int | None) -> PackedTexts:
     """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
-    return [entry.text for token in tokens for entry in token.top[:count]]
+    return PackedTexts.of([entry.text for token in tokens for entry in token.top[:count]])
+
+
+def distinct_texts(
+    written: PackedTexts, keys: NDArray[np.uint64], first: Places, numbers: Places
+) -> Distinct | None:
+    """Do what `Tokens.distinct_texts` does with the texts and keys of all entries."""
+    texts = written.listed()
+    distinct = [texts[place] for place in first.tolist()]
+    if [distinct[number] for number in numbers.tolist()] != texts:
+        return None
+    return distinct, keys_of([text.encode() for text in distinct], NO_KEY) == keys[first]
 
 
 def key_of(raw: bytes | None) -> int:

@@ -17,8 +17,9 @@ from ingest.alternatives import ROUNDING, SURE
 from ingest.fields import decoded, items_of
 from ingest.leading_texts import texts_of_triples
 from ingest.logprobs import AS_ID, DIFFERENCE_NATS, Head, clean_name, make_token
+from ingest.packed_texts import PackedTexts
 from ingest.token_bytes import has_foreign_marks
-from ingest.tokens import NO_KEY, Token, TokenColumns, top_texts
+from ingest.tokens import NO_KEY, Distinct, Places, Token, TokenColumns, distinct_texts, top_texts
 from ingest.wire import MAX_FAST_BYTES, Listed
 from ingest.wire_lenient import as_float, as_int
 
@@ -79,10 +80,18 @@ class TripleTokens:
         """Return the chosen tokens' texts."""
         return self._texts
 
-    def top_texts(self, count: int | None) -> list[str]:
+    def packed_texts(self) -> PackedTexts:
+        """Return the same, packed."""
+        return PackedTexts.of(self._texts)
+
+    def top_texts(self, count: int | None) -> PackedTexts:
         """Return the texts of each token's first `count` alternatives (None: all), flat behind each other."""
         texts = texts_of_triples(self._source, count)
-        return top_texts(self.tokens(), count) if texts is None else texts
+        return top_texts(self.tokens(), count) if texts is None else PackedTexts.of(texts)
+
+    def distinct_texts(self, first: Places, numbers: Places) -> Distinct | None:
+        """See `Tokens.distinct_texts`."""
+        return distinct_texts(self.top_texts(None), self.columns.top_key, first, numbers)
 
     def token(self, place: int) -> Token:
         """Make one token."""

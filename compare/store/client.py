@@ -20,7 +20,8 @@ from msgspec import Struct
 
 from compare.store import embedded, errors
 from compare.store.lockfile import Owner
-from compare.store.native_block import Column, column_length, native_parts
+from compare.store.native_block import native_parts
+from compare.store.native_columns import Column, column_length
 from compare.store.reader_rules import why_not_read_only
 from compare.store.sql_text import first_word, format_at_end
 from ingest.errors import FatalError, RetryError, SettingsError

@@ -10,35 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from compare.store import native_bytes
-from compare.store.native_bytes import Numbers
+from compare.store.native_columns import CELLS, Column, Lists, Words, column_length, end_to_end
 from compare.store.native_types import FIXED, item_types, type_parts
 from compare.store.native_values import Listed, flags, listed, nullable_numbers, numbers, plain_bytes, uuids
 from ingest.errors import FatalError
-
-
-class Words(msgspec.Struct, frozen=True):
-    """Text with few distinct values: row i is `words[codes[i]]`, or NULL where the code is negative."""
-
-    words: Sequence[str]
-    codes: Numbers
-
-
-class Lists(msgspec.Struct, frozen=True):
-    """Arrays (of tuples: with an item column for each element), or maps with two item columns: row i is
-    `items[ends[i - 1]:ends[i]]`.
-    """
-
-    ends: Numbers
-    items: tuple[Any, ...]
-
-
-Column = Any
-"""A list or tuple of Python values (None for NULL); or a numpy array (masked where NULL; for a UUID, and
-for a String whose values are equally long, bytes of the shape (rows, length)), `Words`, or `Lists`."""
+from ingest.packed_texts import PackedTexts, strings, varint
 
 
 class ColumnValueError(ValueError):
@@ -56,7 +35,7 @@ def native_parts(columns: Mapping[str, Column], types: Mapping[str, str], rows: 
     Raises FatalError for a column whose length or kind does not fit, ColumnValueError for a Python
     value that does not.
     """
-    out = [native_bytes.varint(len(columns)), native_bytes.varint(rows)]
+    out = [varint(len(columns)), varint(rows)]
     for name, column in columns.items():
         kind = types[name]
         length = column_length(column)
@@ -68,13 +47,6 @@ def native_parts(columns: Mapping[str, Column], types: Mapping[str, str], rows: 
         except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise ColumnValueError(f"column {name} of type {kind}: {error}") from error
     return out
-
-
-def column_length(column: Column) -> int:
-    """The rows of a column."""
-    if isinstance(column, Words):
-        return len(column.codes)
-    return len(column.ends if isinstance(column, Lists) else column)
 
 
 def _prefix(kind: str) -> list[bytes]:
@@ -94,12 +66,16 @@ def _body(name: str, kind: str, column: Column) -> list[bytes]:
             return [(codes < 0).tobytes(), native_bytes.word_strings(column.words, codes)]
         if kind == "String" and not (len(codes) and codes.min() < 0):
             return [native_bytes.word_strings(column.words, codes)]
+    if isinstance(column, PackedTexts) and kind == "String":
+        return [column.data]
     if isinstance(column, Lists) and outer in ("Array", "Map"):
         return _lists(name, kind, column)
     if isinstance(column, np.ndarray):
         if outer == "Nullable" and type_parts(inner)[0] in FIXED:
-            values = np.asarray(np.ma.filled(column, 0))
-            return [np.ma.getmaskarray(column).tobytes(), *_body(name, inner, values)]
+            values, mask = np.asarray(np.ma.filled(column, 0)), np.ma.getmaskarray(column)
+            if values.dtype.kind == "f":
+                mask = mask | np.isnan(values)
+            return [mask.tobytes(), *_body(name, inner, values)]
         if outer in FIXED and not np.ma.isMaskedArray(column):
             return [np.asarray(column, dtype=FIXED[outer]).tobytes()]
         if outer == "String" and column.dtype == "u1" and column.ndim == 2:
@@ -131,11 +107,13 @@ def _python_values(name: str, kind: str, values: Sequence[Any]) -> list[bytes]:
         if not inner.startswith("Nullable(") and None in values:
             raise TypeError("None is no text")
         return _body(name, kind, _words(values))
+    if outer == "Array" and any(isinstance(value, CELLS) for value in values):
+        return _lists(name, kind, end_to_end(values))
     if outer in ("Array", "Map"):
         made: Listed = listed(kind, values)
         return _lists(name, kind, Lists(made.ends, made.items))
     if outer == "String":
-        return [native_bytes.strings(plain_bytes(values))]
+        return [strings(plain_bytes(values))]
     if outer == "UUID":
         return _body(name, kind, uuids(values))
     if outer == "Bool":

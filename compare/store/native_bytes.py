@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ingest.errors import FatalError
+from ingest.packed_texts import varint
 
 LOW_CARDINALITY_VERSION = 1
 _HAS_KEYS, _NEW_DICTIONARY = 1 << 9, 1 << 10
-_SHORT = [bytes((length,)) for length in range(128)]
 _CODES = ("u1", "<u2", "<u4", "<u8")
 
 Numbers = npt.NDArray[Any]
@@ -24,34 +23,9 @@ def u64(value: int) -> bytes:
     return value.to_bytes(8, "little")
 
 
-def varint(value: int) -> bytes:
-    """A LEB128 number."""
-    if value < 0x80:
-        return _SHORT[value]
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def text(value: bytes) -> bytes:
     """A text with its length before it."""
     return varint(len(value)) + value
-
-
-def strings(values: Sequence[bytes]) -> bytes:
-    """Each text with its length before it."""
-    lengths = set(map(len, values))
-    if len(lengths) == 1:
-        # Hashes and ids: the same length before each.
-        before = varint(lengths.pop())
-        return before + before.join(values)
-    if max(lengths, default=0) < len(_SHORT):
-        before_each = map(_SHORT.__getitem__, map(len, values))
-        return b"".join(chain.from_iterable(zip(before_each, values, strict=True)))
-    return b"".join(map(text, values))
 
 
 def even_strings(values: Numbers) -> bytes:
@@ -68,7 +42,7 @@ def word_strings(words: Iterable[str], codes: Numbers) -> bytes:
     known = [text(word.encode()) for word in words]
     _check_codes(codes, len(known), lowest=-1)
     # A negative code counts from the end.
-    known.append(_SHORT[0])
+    known.append(varint(0))
     return b"".join(map(known.__getitem__, codes.tolist()))
 
 

@@ -6,18 +6,17 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compare.compare_child import ready_comparison
-from compare.compare_stage import Compare
+from compare.compare_child import Compares, ready_comparison
 from compare.result import Comparison, Scores, Verdict, VerdictKind
 from ingest.errors import DeadLetterError, SettingsError
 from ingest.pair import ResponsePair
 from ingest.settings import Settings
 
 
-def obeying(settings: Settings) -> Compare:
+def obeying(settings: Settings) -> Compares:
     """Return a comparison that does what each request's id says."""
     return lambda pairs: [_obey(pair) for pair in pairs]
 
@@ -51,25 +50,23 @@ def _obey(pair: ResponsePair) -> Comparison | DeadLetterError:
     return Comparison(scores=Scores({"pid": float(os.getpid())}), findings=(), verdict=verdict)
 
 
-def failing(settings: Settings) -> Compare:
+def failing(settings: Settings) -> Compares:
     """Return the real comparison, but for the requests whose ids order a fault."""
     real = ready_comparison(settings)
 
-    def compare(pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
-        results: list[Comparison | DeadLetterError] = []
+    def compare(pairs: Sequence[ResponsePair]) -> Iterator[Comparison | DeadLetterError]:
         for pair in pairs:
             is_fault = pair.mirrored.request_id.startswith(("kill", "memory", "dead "))
-            results += [_obey(pair)] if is_fault else real([pair])
-        return results
+            yield from [_obey(pair)] if is_fault else real([pair])
 
     return compare
 
 
-def refusing(settings: Settings) -> Compare:
+def refusing(settings: Settings) -> Compares:
     """Refuse to begin."""
     raise SettingsError("compare.embedding_model = 'nothing' cannot be loaded: no such model")
 
 
-def dying(settings: Settings) -> Compare:
+def dying(settings: Settings) -> Compares:
     """End before it is ready."""
     os._exit(3)

@@ -22,7 +22,11 @@ from compare.compare_child import NICENESS, OOM_SCORE
 from compare.compare_process import CompareProcess
 from compare.compare_stage import CompareStage
 from compare.comparison import compare_pairs
+from compare.outcomes import ComparedPair
+from compare.packed_rows import PairRow
+from compare.pair_rows import pair_rows
 from compare.result import Comparison
+from compare.store.native_columns import plain
 from ingest.answer import read_answer
 from ingest.errors import DeadLetterError, FatalError, RetryError, SettingsError
 from ingest.observation import Observation
@@ -284,11 +288,22 @@ def mixed_pairs() -> list[ResponsePair]:
     ]
 
 
+def listed(row: PairRow) -> tuple[str, dict[str, Any]]:
+    return row.table, {name: plain(value) for name, value in row.values.items()}
+
+
 def test_numbers_are_those_of_this_process() -> None:
     expected = compare_pairs(mixed_pairs(), None, _SETTINGS)
     with CompareProcess(_SETTINGS) as process:
         results = process(mixed_pairs())
-    assert results == expected
+    for pair, result, one in zip(mixed_pairs(), results, expected, strict=True):
+        assert isinstance(result, Comparison) and isinstance(one, Comparison) and result.rows is not None
+        # Positions come as a row.
+        late = pair_rows(ComparedPair(result.rows.attempt_id, pair, one))
+        assert list(map(listed, result.rows.rows())) == list(map(listed, late))
+        assert result == msgspec.structs.replace(
+            one, positions=result.positions, forced_positions=result.forced_positions, rows=result.rows
+        )
     assert isinstance(results[0], Comparison) and isinstance(results[1], Comparison)
     assert (results[0].scores.values["prefix_tokens"], results[1].scores.values["prefix_tokens"]) == (5, 2)
     assert results[0].scores.values["top1_agreement_prefix_ratio"] == 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from bench.answers import chinese, entries, json_records, prose, words
 from compare.side_rows import DISPLAY_ALTERNATIVES, Row, token_row
+from compare.store.native_columns import plain
 from ingest.observation import Observation
 from ingest.packed_answer import pack
 from ingest.reference_answers import KnownAnswer
@@ -27,7 +29,13 @@ _ODD += ["\ufffd", "caf\u00e9", "\u4f60", "\U0001f389", "", "\\u0041"]
 
 def row_of(seen: Observation) -> Row | None:
     row = token_row(batches.compared(3), "reference", "a", seen)
-    return None if row is None else {name: row[name] for name in _TEXT_COLUMNS}
+    return None if row is None else {name: plain(row[name]) for name in _TEXT_COLUMNS}
+
+
+def single(value: float) -> float:
+    """The number as Float32 has it."""
+    rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return rounded
 
 
 def by_objects(seen: Observation) -> Row | None:
@@ -38,11 +46,11 @@ def by_objects(seen: Observation) -> Row | None:
     return {
         "token": [token.text for token in seen.tokens],
         "token_id": [token.id for token in seen.tokens],
-        "logprob": [token.logprob for token in seen.tokens],
+        "logprob": [None if token.logprob is None else single(token.logprob) for token in seen.tokens],
         "ranked": [min(token.ranked, 255) for token in seen.tokens],
         "top_token": [[entry.text for entry in top] for top in tops],
         "top_logprob": [
-            [None if math.isinf(entry.logprob) else entry.logprob for entry in top] for top in tops
+            [None if math.isinf(entry.logprob) else single(entry.logprob) for entry in top] for top in tops
         ],
     }
 

@@ -57,7 +57,8 @@ def check(pieces: Sequence[bytes], asked: int | None) -> bool:
     assert seen.tokens.raws == [token.raw for token in known.tokens]
     for count in (0, 1, 2, 5, None):
         texts = [entry.text for token in known.tokens for entry in token.top[:count]]
-        assert seen.tokens.top_texts(count) == texts
+        assert seen.tokens.top_texts(count).listed() == texts
+    assert seen.tokens.packed_texts.listed() == seen.tokens.texts
     assert is_scanned(seen) == was_scanned
     assert [seen.tokens[place] for place in range(len(seen.tokens))] == list(known.tokens)
     assert same_columns(Tokens(seen.tokens).columns, known.tokens.columns)

@@ -159,18 +159,19 @@ def test_columns_grow_with_the_answer() -> None:
 
 def test_without_a_compiler_the_install_says_so_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "ingest").mkdir()
-    for name in ("scan.c", "scan_text.h"):
+    for name in ("scan.c", "scan_entry.h", "scan_text.h"):
         (tmp_path / "ingest" / name).write_bytes((ROOT / "ingest" / name).read_bytes())
     problem = compile_scanner(tmp_path, "no-such-compiler")
     assert problem == "no-such-compiler: No such file or directory"
-    assert sorted(path.name for path in (tmp_path / "ingest").iterdir()) == ["scan.c", "scan_text.h"]
+    sources = ["scan.c", "scan_entry.h", "scan_text.h"]
+    assert sorted(path.name for path in (tmp_path / "ingest").iterdir()) == sources
     assert compile_scanner(tmp_path, "cc") is None
     assert scan.load(tmp_path / "ingest" / "_scan.so") is not None
 
 
 def test_a_library_of_another_source_is_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "ingest").mkdir()
-    for name in ("scan.c", "scan_text.h"):
+    for name in ("scan.c", "scan_entry.h", "scan_text.h"):
         (tmp_path / "ingest" / name).write_bytes((ROOT / "ingest" / name).read_bytes() + b"\n")
     assert compile_scanner(tmp_path, "cc") is None
     assert scan.load(tmp_path / "ingest" / "_scan.so") is None

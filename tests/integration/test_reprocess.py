@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from compare.demo.broker import EmbeddedBroker
+from compare.pair_rows import SCORE_COLUMNS
 from compare.reprocess.replay import ReplayOptions, ReplayReport, plan_replay, run_replay
 from compare.reprocess.selection import Wanted, select
-from compare.rows import SCORE_COLUMNS
 from compare.run import run_service
 from compare.store.client import open_store
 from ingest.errors import FatalError

@@ -9,7 +9,7 @@ import pytest
 
 from compare.demo.broker import EmbeddedBroker
 from compare.demo.llama_server import LlamaServer
-from compare.rows import SCORE_COLUMNS
+from compare.pair_rows import SCORE_COLUMNS
 from compare.run import run_service
 from tests.integration.conftest import Bench, envelope
 from tests.integration.test_reprocess import MEASURED, last_hour, renamed, replayed

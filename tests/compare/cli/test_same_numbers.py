@@ -17,8 +17,10 @@ from compare.comparison import compare_pairs
 from compare.demo.llama_server import LlamaServer
 from compare.metrics.embedding import TextEncoder
 from compare.outcomes import Batch, ComparedPair
+from compare.pair_rows import SCORE_COLUMNS
 from compare.result import Comparison
-from compare.rows import SCORE_COLUMNS, rows_of
+from compare.rows import rows_of
+from compare.store.native_columns import plain
 from ingest.pair import ResponsePair
 from ingest.replay import Replayer
 from ingest.settings import EndpointSettings, ExperimentSettings, Settings
@@ -101,7 +103,7 @@ def stored(pair: ResponsePair, encoder: TextEncoder) -> dict[str, dict[str, Any]
     compared = ComparedPair("00000000-0000-0000-0000-000000000001", pair, comparison)
     tables = rows_of(Batch(experiment="e", pairs=(compared,), others=(), ranges=()))
     return {
-        name: dict(zip(table.columns, table.rows[0], strict=True))
+        name: dict(zip(table.columns, map(plain, table.rows[0]), strict=True))
         for name, table in tables.items()
         if name in ("pairs", "positions", "findings")
     }

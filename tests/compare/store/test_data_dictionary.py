@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compare.metrics.spec import METRICS
-from compare.rows import SCORE_COLUMNS
+from compare.pair_rows import SCORE_COLUMNS
 from compare.store import Store, migrate
 
 _ARGUMENTS = {

@@ -13,7 +13,8 @@ import pytest
 from compare.store import Store
 from compare.store.client import connect_http
 from compare.store.lockfile import read_owner
-from compare.store.native_block import Column, Lists, Words, native_block
+from compare.store.native_block import native_block
+from compare.store.native_columns import Column, Lists, Words
 from ingest.errors import DeadLetterError, FatalError
 from ingest.settings import StoreSettings
 
