@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -227,7 +228,7 @@ def test_one_of_two_runners_acts(planter: Planter, store: Store) -> None:
     first.start()
     try:
         while not first.read_last():
-            pass
+            time.sleep(0.02)
         assert second.run_once() == [] and second.read_last() == {}
         assert len(read_decisions(store, planter.experiment)) == 1
         families = {one.name: one for one in RollbackCollector(first.read_last).collect()}
