@@ -17,11 +17,13 @@ import msgspec
 from ingest.errors import SettingsError
 from ingest.settings import Settings
 
-SECRETS = frozenset({"password", "api_key", "webhook_secret", "key", "secret", "secret_url"})
+SECRETS = frozenset({"password", "api_key", "key", "secret", "secret_url"})
 """Field names that come from the environment only and are never shown."""
 
 _LONGEST_VALUE = 80
 _PATTERNS = {
+    r"^[a-zA-Z_:][a-zA-Z0-9_:]*$": "a metric's name",
+    r"^(/\S*)?$": "a path that starts with /, or empty",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a name of up to 64 letters, digits and . _ - that starts with one",
     r"^(https?://[^/\s]+|chdb:///\S+)$": "http://HOST:PORT, https://HOST:PORT or chdb:///FOLDER",
     r"^https?://[^/\s]+(/\S*)?$": "a URL that starts with http:// or https://",
