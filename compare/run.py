@@ -283,6 +283,7 @@ def _alerts(opened: Callable[[], Store], settings: Settings) -> AlertRunner:
         settings.alerts,
         experiment.name,
         experiment.candidates,
+        notify=settings.notify,
         cluster=settings.store.cluster,
     )
 

@@ -104,7 +104,14 @@ def _runner(watched: Watched, timeout_s: float) -> Iterator[tuple[str, AlertRunn
 
 
 def _made(store: Store, watched: Watched, experiment: str, candidates: Sequence[str]) -> AlertRunner:
-    return AlertRunner(store, watched.alerts, experiment, candidates, cluster=watched.store.cluster)
+    return AlertRunner(
+        store,
+        watched.alerts,
+        experiment,
+        candidates,
+        notify=watched.notify,
+        cluster=watched.store.cluster,
+    )
 
 
 @contextmanager

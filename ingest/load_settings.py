@@ -106,7 +106,7 @@ def _secrets(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         for key, value in table.items():
             if section == "endpoints" and isinstance(value, dict):
                 yield from ((section, key, name) for name in value if name in SECRETS)
-            elif section in ("kafka", "store", "alerts", "redaction") and key in SECRETS:
+            elif section in ("kafka", "store", "redaction") and key in SECRETS:
                 yield section, key
     for kind, name in _sinks(tree):
         yield from (("notify", kind, name, key) for key in tree["notify"][kind][name] if key in SECRETS)

@@ -16,8 +16,7 @@ class AlertSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """E-detectors (design, section 9; docs/alerts.md).
 
     `mean_pairs_between_false_alarms` is A. A declared tolerance takes the place of a baseline: the metric
-    is tested from its first pair on. `webhook_url` is where alerts are posted;
-    GNOMON_ALERTS_WEBHOOK_SECRET signs them.
+    is tested from its first pair on.
     """
 
     enabled: bool = True
@@ -43,9 +42,8 @@ class AlertSettings(Struct, frozen=True, forbid_unknown_fields=True):
     baseline_min_pairs: PositiveInt = 2_000
     """A metric's baseline is its first so many comparable pairs, 20,000 to see a rise to 1 % fast; a slice
     with fewer in it uses the whole experiment's."""
-    baseline_min_hours: NonNegative = 0.0
-    """The baseline covers at least so many hours; 24 shows it the traffic's whole day."""
+    baseline_hours: NonNegative = 24.0
+    """The first baseline is replaced once by that of the first so many hours, if the metric raised no alert
+    until then; a day shows it the swing of the traffic. 0 keeps the first."""
     max_slices: PositiveInt = 500
     """Slices of one experiment and candidate that are watched; pairs of further ones are counted and told."""
-    webhook_url: Annotated[str, Meta(pattern=r"^https?://\S+$")] | None = None
-    webhook_secret: str | None = None

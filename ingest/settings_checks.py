@@ -14,7 +14,7 @@ from ingest.kafka_options import split_address
 from ingest.redact import check_rules
 from ingest.settings import EndpointSettings, KafkaSettings, Settings, endpoint_names
 from ingest.settings_convert import InvalidValueError, nearest, shown
-from ingest.settings_notify import sink_problem
+from ingest.settings_notify import AlertmanagerSink, WebhookSink, sink_problem
 from ingest.settings_rollback import rollback_problem
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -33,6 +33,8 @@ def check_together(settings: Settings) -> None:
     for kind, sink_name, sink in settings.notify.sinks():
         if wrong := sink_problem(sink_name, sink):
             raise InvalidValueError(("notify", kind, sink_name, wrong[0]), wrong[1])
+        if isinstance(sink, WebhookSink | AlertmanagerSink):
+            _check_url(sink.url, ("notify", kind, sink_name, "url"))
     if found := rollback_problem(settings.rollback, settings.experiment.candidates):
         raise InvalidValueError(("rollback", *found[0]), found[1])
     for told in settings.rollback.sinks or ():

@@ -39,7 +39,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     `candidate_faults` and `reference_faults` since `started_at`. `observed_rate` is candidate faults a pair
     since then with its exact 95 % interval (picked out by the alarm, therefore high). `tolerated` is p0 or
     d. `test_p_value` describes and never raised anything. What else is known of an alert is gathered apart
-    (`alert_evidence`).
+    (`compare.alerts.gather`).
     """
 
     alert_id: str
@@ -69,11 +69,4 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     observed_high: float
     test_name: str
     test_p_value: float
-    families: tuple[FamilyCount, ...] = ()
-    worst_pairs: tuple[PairPosition, ...] = ()
     summary: str = ""
-
-    @property
-    def key(self) -> str:
-        """The idempotency key of this moment: a receiver that saw it may ignore it."""
-        return f"{self.alert_id}:{self.state}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.alerts.alert_evidence import NamedTest, SliceTest
+from compare.alerts.evidence import NamedTest, SliceTest
 from compare.alerts.metrics import Kind
 
 LEAST_PAIRS = 5

@@ -1,61 +1,88 @@
-"""What is behind an alert: the fault families, and the worst pairs with their positions."""
+"""What is behind an alert: numbers that describe it, gathered from the store. They never raise one."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
-from compare.alerts.alert import Alert, FamilyCount, PairPosition
-from compare.alerts.describe import summary
-from compare.alerts.source import COUNTED
-from compare.store.client import Store
-
-WORST_PAIRS = 5
+from compare.alerts.alert import FamilyCount, PairPosition, Severity
 
 
-def with_evidence(store: Store, alert: Alert) -> Alert:
-    """The alert with the families on the candidate only and the five worst pairs since it started.
+class ServedChange(msgspec.Struct, frozen=True):
+    """An endpoint that served something else about when the change began; `before` and `after` in words."""
 
-    An answer that never came has no family: its failure's kind stands in. Worst means the largest forced
-    KL, else the lowest similarity; a failed answer is worse than any bad one.
+    role: str
+    endpoint_name: str
+    seen_at: datetime
+    before: str
+    after: str
+
+
+class NamedTest(msgspec.Struct, frozen=True):
+    """A test of the pairs before the change against those since; no p-value where it is a distance."""
+
+    name: str
+    statistic: float
+    p_value: float | None
+
+
+class SliceTest(msgspec.Struct, frozen=True):
+    """The alert's metric in one slice of the traffic: pairs since the change, effect, p-value.
+
+    `p_adjusted` is the p-value across all slices that were tested, by Benjamini and Hochberg (1995).
     """
-    flag = "is_regression" if alert.metric == "regression_rate" else "is_candidate_only_fault"
-    where = (
-        " FROM pairs_v1 WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
-        " AND mirrored_at BETWEEN {started_at:DateTime64(3, 'UTC')} AND {fired_at:DateTime64(3, 'UTC')}"
-        f" AND {flag} AND {COUNTED}"
-    )
-    parameters = {
-        "experiment": alert.experiment,
-        "candidate": alert.candidate,
-        "started_at": _text(alert.started_at.timestamp()),
-        "fired_at": _text(alert.fired_at.timestamp()),
-    }
-    if alert.dimension == "route":
-        where += " AND route = {route:String}"
-        parameters["route"] = alert.slice
-    families = store.query(
-        "SELECT toString(arrayJoin(if(empty(candidate_only_families),"
-        " [ifNull(toString(candidate_failure_kind), 'error')],"
-        " arrayMap(family -> toString(family), candidate_only_families)))) AS family, count() AS pairs"
-        + where
-        + " GROUP BY family ORDER BY pairs DESC, family",
-        parameters,
-    ).rows
-    worst = store.query(
-        "SELECT topic_id, `partition`, `offset`, request_id" + where + " ORDER BY"
-        " candidate_failure_kind IS NULL, kl_forced_mean_nats DESC NULLS LAST,"
-        " cosine_similarity ASC NULLS LAST, edit_similarity ASC NULLS LAST, topic_id, `partition`, `offset`"
-        f" LIMIT {WORST_PAIRS}",
-        parameters,
-    ).rows
-    filled = msgspec.structs.replace(
-        alert,
-        families=tuple(FamilyCount(family, count) for family, count in families),
-        worst_pairs=tuple(PairPosition(*row) for row in worst),
-    )
-    return msgspec.structs.replace(filled, summary=summary(filled))
+
+    dimension: str
+    slice: str
+    pairs: int
+    effect: float
+    p_value: float
+    p_adjusted: float
 
 
-def _text(seconds: float) -> str:
-    """A time as ClickHouse reads it for DateTime64(3, 'UTC') whatever the session's zone."""
-    return f"{seconds:.3f}"
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one alert at `gathered_at`. Its fields are the columns of `alert_evidence`.
+
+    `value_*` are the metric's mean before the change and since, with a 95 % interval of the latter;
+    `effect_*` the difference of the two. `unit` is theirs: `rate`, `score`, `nats` or `ratio` (for a
+    ratio, `effect` is since / before). `change_*` say since when, `change_pairs` how many pairs the 95 %
+    set of that start holds. `excess_*` is what is left of the metric's distance over its noise floor, with
+    `noise_requests` requests that were asked twice. `detectable` is the least effect that the detector
+    would show within `detectable_hours` at `pairs_per_hour`. None: it cannot be told.
+    """
+
+    experiment: str
+    candidate: str
+    alert_id: str
+    gathered_at: datetime
+    version: int
+    severity: Severity
+    unit: str = ""
+    pairs_before: int = 0
+    pairs_since: int = 0
+    value_before: float | None = None
+    value_since: float | None = None
+    value_low: float | None = None
+    value_high: float | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
+    change_at: datetime | None = None
+    change_earliest_at: datetime | None = None
+    change_latest_at: datetime | None = None
+    change_pairs: int | None = None
+    noise_floor: float | None = None
+    noise_requests: int = 0
+    excess: float | None = None
+    excess_low: float | None = None
+    excess_high: float | None = None
+    detectable: float | None = None
+    detectable_hours: float = 24.0
+    pairs_per_hour: float = 0.0
+    families: tuple[FamilyCount, ...] = ()
+    worst_pairs: tuple[PairPosition, ...] = ()
+    served_changes: tuple[ServedChange, ...] = ()
+    tests: tuple[NamedTest, ...] = ()
+    slices: tuple[SliceTest, ...] = ()
+    summary: str = ""

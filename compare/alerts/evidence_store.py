@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from compare.alerts.alert_evidence import Evidence
+from compare.alerts.evidence import Evidence
 from compare.store.client import Store
 
 COLUMNS = Evidence.__struct_fields__

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.alerts.alert import Alert, FamilyCount, Severity
-from compare.alerts.alert_evidence import Evidence
 from compare.alerts.change_point import ChangePoint, change_point, classes_of
 from compare.alerts.describe import severity_of, utc
 from compare.alerts.descriptive import compare_slices, describe_samples
 from compare.alerts.effect import Effect, effect_of
+from compare.alerts.evidence import Evidence
 from compare.alerts.evidence_read import VALUES, Sample, pairs_per_hour, read_families, read_sample
 from compare.alerts.metrics import BY_NAME, DIMENSIONS, Kind
 from compare.alerts.power import detectable

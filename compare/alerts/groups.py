@@ -9,8 +9,8 @@ import msgspec
 
 from compare.alerts.actions import Actions, read_actions
 from compare.alerts.alert import Alert, Severity
-from compare.alerts.alert_evidence import Evidence
 from compare.alerts.alert_log import read_current
+from compare.alerts.evidence import Evidence
 from compare.alerts.evidence_store import read_evidence
 from compare.alerts.notice import Notice
 from compare.alerts.notice_log import read_notices

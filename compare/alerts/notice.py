@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from compare.alerts.alert import Category, Severity
-from compare.alerts.alert_evidence import Evidence
+from compare.alerts.evidence import Evidence
 
 Reason = Literal["fired", "members", "severity", "reminder", "resolved", "test"]
 """Why a notice is sent: the group is new; it has more members; it became critical; it fires on and nobody

@@ -7,23 +7,26 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
 from compare.alerts.alert import Alert, Severity
-from compare.alerts.alert_log import record_delivery, undelivered, write_alerts
+from compare.alerts.alert_log import write_alerts
 from compare.alerts.catch_up import CatchUp, backlog
 from compare.alerts.fenced import generation_of, lease_name, least_generation, next_version
 from compare.alerts.fold import FoldState
+from compare.alerts.life import run_life
 from compare.alerts.no_data_watch import NoDataWatch
 from compare.alerts.scheduler import Ticker
+from compare.alerts.sinks import open_sinks
 from compare.alerts.state import load_state, save_state
 from compare.alerts.status import RunnerStatus
-from compare.alerts.webhook import Webhook
 from compare.store.client import Store
 from compare.store.table_lease import TableLease
 from ingest.errors import GnomonError
 from ingest.settings_alerts import AlertSettings
+from ingest.settings_notify import NotifySettings
 
 _SAY_AGAIN_S = 5.0
 
@@ -45,16 +48,15 @@ class AlertRunner:
         experiment: str,
         candidates: Sequence[str],
         *,
-        webhook: Webhook | None = None,
+        notify: NotifySettings | None = None,
         cluster: str | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._experiment = experiment
         self._candidates = tuple(candidates)
-        if webhook is None and settings.webhook_url is not None:
-            webhook = Webhook(settings.webhook_url, settings.webhook_secret)
-        self._webhook = webhook
+        self._notify = notify or NotifySettings()
+        self._sinks = open_sinks(self._notify)
         what = f"the alert lease of {experiment}"
         self._lease = TableLease(
             store, lease_name(experiment), what, lease_seconds=settings.lease_s, cluster=cluster
@@ -147,8 +149,9 @@ class AlertRunner:
         events += self._no_data.run(self._lease)
         firing.update(alert.severity for alert in self._no_data.firing)
         self._status = msgspec.structs.replace(self._status, firing=dict(firing))
-        if self._webhook is not None and not self._stopping.is_set():
-            self._deliver(self._webhook)
+        if not self._stopping.is_set():
+            now = datetime.now(UTC)
+            run_life(self._store, self._notify, self._sinks, self._experiment, now, check=self._lease.check)
         return events
 
     def _fold(self, candidate: str) -> tuple[FoldState, list[Alert]]:
@@ -200,22 +203,3 @@ class AlertRunner:
             "alerts of %s/%s: folded %d of %d pairs, %.0f a second",
             self._experiment, candidate, folded, waiting, folded / (time.monotonic() - began),
         )  # fmt: skip
-
-    def _deliver(self, webhook: Webhook) -> None:
-        """Send what the receiver lacks, oldest first, and note how it went.
-
-        A receiver that is down ends this run's sending; one that refuses an alert keeps the later states
-        of that alert waiting behind it, so that `resolved` never comes before `firing`.
-        """
-        refused: set[str] = set()
-        for alert in undelivered(self._store, self._experiment, webhook.sink):
-            if alert.alert_id in refused:
-                continue
-            self._lease.check()
-            delivery = webhook.send(alert)
-            record_delivery(self._store, alert, webhook.sink, delivery)
-            if delivery.error:
-                log.warning("%s; the next run tries again", delivery.error)
-                refused.add(alert.alert_id)
-            if delivery.is_down:
-                return

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from compare.alerts.alert import Alert
-from compare.alerts.alert_evidence import ServedChange
+from compare.alerts.evidence import ServedChange
 from compare.store.client import Store
 
 LATE = timedelta(minutes=10)

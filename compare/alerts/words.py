@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from compare.alerts.alert import Alert
-from compare.alerts.alert_evidence import Evidence
+from compare.alerts.evidence import Evidence
 from compare.visible import visible_line
 
 _LONGEST_NAME = 80

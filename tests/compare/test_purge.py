@@ -13,6 +13,11 @@ import pytest
 from compare import purge as purge_module
 from compare.alerts.alert import Alert, PairPosition
 from compare.alerts.alert_log import write_alerts
+from compare.alerts.evidence import Evidence
+from compare.alerts.evidence_store import write_evidence
+from compare.alerts.groups import Group
+from compare.alerts.notice_log import read_notices, write_notice
+from compare.alerts.notify import make_notice
 from compare.cli.locate import embedded_store
 from compare.cli.main import main
 from compare.intake import Intake
@@ -26,6 +31,7 @@ from compare.writer import Writer
 from ingest.errors import FatalError
 from ingest.records import RawRecord
 from ingest.settings import ExperimentSettings, StoreSettings
+from ingest.settings_notify import NotifySettings
 from tests.compare import batches
 from tests.compare.batches import NOON
 
@@ -48,18 +54,30 @@ def fill(store: Store) -> None:
     others = (batches.other(6), batches.other(7, "dead_letter", "invalid_json"), batches.other(8, "failed"))
     ranges = (batches.delivered(0, 9, 9),)
     writer.write(batches.batch(others=others, ranges=ranges))
-    write_alerts(store, [alert("r-1", "r-2")])
+    write_alerts(store, [alert()])
+    examples(store, "r-1", "r-2")
 
 
-def alert(*request_ids: str) -> Alert:
-    where = [PairPosition("topic-1", 0, int(one.removeprefix("r-")), one) for one in request_ids]
+def alert() -> Alert:
     return Alert(
         alert_id="a", version=1, state="firing", severity="warning", group_key="g", experiment="e",
         candidate="q4", metric="regression_rate", dimension="experiment", slice="", started_at=NOON,
         fired_at=NOON, pairs_folded=9, pairs_since_start=9, candidate_faults=2, reference_faults=0,
         statistic=1.0, threshold=1.0, tolerated=0.01, observed_rate=0.2, observed_low=0.1, observed_high=0.3,
-        test_name="binomial", test_p_value=0.01, worst_pairs=tuple(where), summary="s",
+        test_name="binomial", test_p_value=0.01, summary="s",
     )  # fmt: skip
+
+
+def examples(store: Store, *request_ids: str) -> None:
+    """Evidence that names these requests, and a notice that was made of it."""
+    where = [PairPosition("topic-1", 0, int(one.removeprefix("r-")), one) for one in request_ids]
+    evidence = Evidence(
+        experiment="e", candidate="q4", alert_id="a", gathered_at=NOON, version=1, severity="warning",
+        worst_pairs=tuple(where),
+    )  # fmt: skip
+    write_evidence(store, evidence)
+    group = Group("g", (alert(),), {"a": evidence})
+    write_notice(store, make_notice(group, "fired", NotifySettings(), NOON))
 
 
 @pytest.fixture
@@ -110,9 +128,13 @@ def accounting(store: Store) -> tuple[Any, ...]:
 
 def test_a_request_leaves_every_table_and_others_stay(store: Store) -> None:
     assert accounting(store) == (9, 6, 1, 1, 1, 0)
-    assert {"requests.body", "requests.request_id", "pairs.request_id", "alerts.worst_pairs"} <= (
-        columns_with(store, "content-of-2-end") | columns_with(store, "r-2")
-    )
+    assert {
+        "requests.body",
+        "requests.request_id",
+        "pairs.request_id",
+        "alert_evidence.worst_pairs",
+        "alert_notices.content",
+    } <= (columns_with(store, "content-of-2-end") | columns_with(store, "r-2"))
     others = {table.table: table.rows_before for table in find(store, Selection(request_id="r-3")).tables}
     report = purge(store, Selection(request_id="r-2"))
 
@@ -128,9 +150,10 @@ def test_a_request_leaves_every_table_and_others_stay(store: Store) -> None:
     assert others == {
         table.table: table.rows_before for table in find(store, Selection(request_id="r-3")).tables
     }
-    assert store.query("SELECT arrayMap(p -> p.request_id, worst_pairs) FROM alerts FINAL").rows == [
-        (["r-1"],)
-    ]
+    assert store.query("SELECT arrayMap(p -> p.request_id, worst_pairs) FROM alerts_v1").rows == [(["r-1"],)]
+    ((notice,),) = read_notices(store, "e", ["g"]).values()
+    assert notice.evidence is not None
+    assert [pair.request_id for pair in notice.evidence.worst_pairs] == ["r-1", ""]
     assert report.alerts == 1
     assert report.days == (NOON.date(), (NOON + timedelta(days=1)).date())
     # No mutation is left undone, and each touched table has one for each day.

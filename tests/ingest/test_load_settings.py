@@ -58,7 +58,6 @@ def test_environment_sets_every_kind_of_value(tmp_path: Path) -> None:
         GNOMON_EXPERIMENT_SEED="11",
         GNOMON_ENDPOINT_AWQ_4_BIT_API_KEY="sk-1",
         GNOMON_ENDPOINT_FP16_SUPPORTS_FORCED="true",
-        GNOMON_ALERTS_WEBHOOK_SECRET="whsec",
         GNOMON_ALERTS_TOLERATED_REGRESSION_RATE="0.02",
         GNOMON_KAFKA_USERNAME="",
         HOME="elsewhere",
@@ -75,7 +74,6 @@ def test_environment_sets_every_kind_of_value(tmp_path: Path) -> None:
     assert settings.endpoints["awq-4.bit"].api_key == "sk-1"
     assert settings.endpoints["fp16"].api_key is None
     assert settings.endpoints["fp16"].supports_forced is True
-    assert settings.alerts.webhook_secret == "whsec"
     assert settings.alerts.tolerated_regression_rate == 0.02
 
 
@@ -293,7 +291,6 @@ def test_sections_are_checked(tmp_path: Path, section: str, message: str) -> Non
     [
         ('[kafka]\npassword = "hush"', "GNOMON_KAFKA_PASSWORD"),
         ('[store]\npassword = "hush"', "GNOMON_STORE_PASSWORD"),
-        ('[alerts]\nwebhook_secret = "hush"', "GNOMON_ALERTS_WEBHOOK_SECRET"),
         ('[endpoints.a-b]\nurl = "http://x"\napi_key = "hush"', "GNOMON_ENDPOINT_A_B_API_KEY"),
     ],
 )

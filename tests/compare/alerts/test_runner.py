@@ -13,14 +13,14 @@ import pytest
 from scipy.stats import binom
 
 from compare.alerts import source
-from compare.alerts.alert import FamilyCount
+from compare.alerts.alert import Alert
 from compare.alerts.runner import AlertRunner
 from compare.store.client import Store
 from ingest.errors import FatalError, RetryError
 from ingest.settings_alerts import AlertSettings
 from tests.compare.alerts.conftest import START, Writer
 
-DECLARED = AlertSettings(tolerated_regression_rate=0.02, mean_pairs_between_false_alarms=1_000)
+DECLARED = AlertSettings(tolerated_regression_rate=0.02, mean_pairs_between_false_alarms=77)
 
 
 def runner(writer: Writer, settings: AlertSettings = DECLARED) -> AlertRunner:
@@ -52,9 +52,14 @@ def test_fires_once_and_a_second_run_repeats_nothing(writer: Writer) -> None:
         ("regression_rate", "experiment", ""),
         ("regression_rate", "route", "extract"),
     ]
-    before = writer.store.query("SELECT * FROM detector_state FINAL WHERE kind != 'no_data' ORDER BY ALL").rows
+    before = writer.store.query(
+        "SELECT * FROM detector_state FINAL WHERE kind != 'no_data' ORDER BY ALL"
+    ).rows
     assert runner(writer).run_once() == []
-    assert writer.store.query("SELECT * FROM detector_state FINAL WHERE kind != 'no_data' ORDER BY ALL").rows == before
+    assert (
+        writer.store.query("SELECT * FROM detector_state FINAL WHERE kind != 'no_data' ORDER BY ALL").rows
+        == before
+    )
     assert writer.folded() == 26
     assert len(alerts(writer)) == 4
 
@@ -66,13 +71,13 @@ def test_alert_holds_what_was_seen(writer: Writer) -> None:
         writer.pair(offset, worse="candidate", kl=float(offset % 7))
     writer.settled(0, 20)
     alert = next(a for a in runner(writer).run_once() if a.metric == "regression_rate" and not a.slice)
-    # By hand: factors 3, 10, 25, 25 a fault, threshold 1000 * 4; (9 + 100 + 1250) / 4 < 4000 < 8069.
+    # By hand: factors 3, 10, 25, 25 a fault, threshold 77 * 52; (9 + 100 + 1250) / 4 < 4004 < 8069.
     assert alert.fired_at == START + timedelta(seconds=12)
     assert alert.started_at == START + timedelta(seconds=10)
     assert (alert.candidate_faults, alert.pairs_since_start, alert.pairs_folded) == (3, 3, 13)
     assert alert.statistic == pytest.approx((3**3 + 10**3 + 2 * 25**3) / 4)
     assert (alert.threshold, alert.tolerated, alert.state, alert.severity) == (
-        4000,
+        4004,
         0.02,
         "firing",
         "critical",
@@ -81,15 +86,14 @@ def test_alert_holds_what_was_seen(writer: Writer) -> None:
     assert (alert.observed_rate, alert.observed_high) == (1.0, 1.0)
     assert alert.observed_low == pytest.approx(0.025 ** (1 / 3))
     assert alert.test_p_value == pytest.approx(0.02**3)
-    assert alert.families == (FamilyCount("repetition", 3),)
-    # Forced KL 10 % 7 = 3, 4, 5: the largest first.
-    assert [pair.offset for pair in alert.worst_pairs] == [12, 11, 10]
     assert f"3 of 3 pairs regressed since {START:%Y-%m-%d} 03:00:10 UTC" in alert.summary
     row = next(a for a in alerts(writer) if a["metric"] == "regression_rate" and a["slice"] == "")
     assert row["alert_id"] == alert.alert_id
     assert row["started_at"] == alert.started_at
-    assert row["families"] == [{"family": "repetition", "pairs": 3}]
-    assert row["summary"] == alert.summary
+    # The evidence is of all pairs since the change. Forced KL 10 % 7 = 3, 4, 5, 6, 0, 1, 2, 3, 4, 5.
+    assert row["families"] == [{"family": "repetition", "pairs": 10}]
+    assert [pair["offset"] for pair in row["worst_pairs"]] == [13, 12, 19, 11, 18, 10, 17, 16, 15, 14]
+    assert "faults: repetition 10" in row["summary"]
 
 
 def test_alerts_of_one_cause_share_a_group(writer: Writer) -> None:
@@ -116,9 +120,10 @@ def test_pair_by_pair_with_restarts_equals_one_run(writer: Writer, store: Store)
         ).rows
 
     assert detectors(writer) == detectors(other)
-    strip = ("alert_id", "group_key", "experiment", "summary", "recorded_at")
-    assert [{k: v for k, v in a.items() if k not in strip} for a in alerts(writer)] == [
-        {k: v for k, v in a.items() if k not in strip} for a in alerts(other)
+    # Evidence is as old as the run that gathered it.
+    own = set(Alert.__struct_fields__) - {"alert_id", "group_key", "experiment", "summary"}
+    assert [{k: v for k, v in a.items() if k in own} for a in alerts(writer)] == [
+        {k: v for k, v in a.items() if k in own} for a in alerts(other)
     ]
 
 
@@ -255,7 +260,7 @@ def test_unscored_mirrored_and_history_faulty_pairs_do_not_count(writer: Writer)
 
 def test_without_a_tolerance_a_baseline_comes_first(writer: Writer) -> None:
     settings = AlertSettings(
-        baseline_min_pairs=100, mean_pairs_between_false_alarms=1_000, tolerated_excess_rate=0.01
+        baseline_min_pairs=100, mean_pairs_between_false_alarms=77, tolerated_excess_rate=0.01
     )
     for offset in range(99):
         writer.pair(offset, worse="candidate" if offset == 50 else "")
@@ -275,10 +280,9 @@ def test_without_a_tolerance_a_baseline_comes_first(writer: Writer) -> None:
     fired = runner(writer, settings).run_once()
     rows = writer.store.query(query, {"e": writer.experiment}).rows
     # The 100th pair, the second faulty one, completes it. At the bound, 2 or fewer faults in 100 pairs
-    # have probability 0.05 / 4.
-    assert binom.cdf(2, 100, rows[0][2]) == pytest.approx(0.0125, rel=1e-6)
-    # The pair that completes the whole's baseline is the route's first pair on the whole's p0.
-    assert [row[1:2] + row[3:] for row in rows] == [("firing", 10, 100), ("firing", 11, 99)]
+    # have probability 0.05 / 52. All of them are of one route, which has enough for a bound of its own.
+    assert binom.cdf(2, 100, rows[0][2]) == pytest.approx(0.05 / 52, rel=1e-6)
+    assert [row[1:2] + row[3:] for row in rows] == [("firing", 10, 100), ("firing", 10, 100)]
     assert {alert.tolerated for alert in fired if alert.metric == "regression_rate"} == {rows[0][2]}
 
 
@@ -310,7 +314,7 @@ def test_failed_state_insert_is_repeated_whole(writer: Writer, monkeypatch: pyte
         raise RetryError(f"store away for {table}")
 
     monkeypatch.setattr(writer.store, "insert", dies)
-    with pytest.raises(RetryError, match="detector_state"):
+    with pytest.raises(RetryError, match="drift_results"):
         runner(writer).run_once()
     monkeypatch.undo()
     assert len(runner(writer).run_once()) == 4

@@ -8,11 +8,15 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+import numpy as np
 import pytest
 
+from compare.alerts.advance import Rows, advance
 from compare.alerts.alert import Alert, FamilyCount
 from compare.alerts.alert_log import write_alerts
-from compare.alerts.edetector import DetectorSpec, fresh, step
+from compare.alerts.edetector import DetectorSpec, fresh
+from compare.alerts.evidence import Evidence
+from compare.alerts.evidence_store import write_evidence
 from compare.outcomes import DeliveredRange, OtherOutcome
 from compare.result import VerdictKind
 from ingest.observation import FailureKind, Timings
@@ -170,7 +174,6 @@ def alert(world: World, number: int, fired_at: datetime, resolved_at: datetime |
         observed_high=0.46,
         test_name="binomial",
         test_p_value=1e-9,
-        families=(FamilyCount("repetition", 9),),
         summary="a line",
     )
 
@@ -181,6 +184,18 @@ def test_alert_history(world: World) -> None:
     open_now = alert(world, 2, datetime.now(UTC) - timedelta(hours=2), None)
     old = alert(world, 3, NOON - timedelta(days=60), NOON - timedelta(days=59))
     write_alerts(world.store, [opened, done, open_now, old])
+    write_evidence(
+        world.store,
+        Evidence(
+            experiment=world.experiment,
+            candidate="q4",
+            alert_id=open_now.alert_id,
+            gathered_at=NOON,
+            version=1,
+            severity="critical",
+            families=(FamilyCount("repetition", 9),),
+        ),
+    )
     rows = world.ask("alert_history")
     assert column(rows, "now_is", "slice", "candidate_faults") == [("firing", "a", 12), ("resolved", "a", 12)]
     assert rows[0]["hours_open"] == pytest.approx(2, abs=0.05)
@@ -359,11 +374,8 @@ def mean_delay(spec: DetectorSpec, rate: float) -> float:
     chance = random.Random(uuid.UUID(int=7).int)
     delays = []
     for _ in range(100):
-        state, signal, pairs = fresh(spec), None, 0
-        while signal != "fired":
-            pairs += 1
-            state, signal, _ = step(
-                spec, state, candidate=chance.random() < rate, reference=False, at_ms=pairs
-            )
-        delays.append(pairs)
+        faults = np.asarray([chance.random() < rate for _ in range(20_000)], dtype=np.int64)
+        rows = Rows(faults.astype(np.float64), faults, np.zeros_like(faults), np.arange(faults.size))
+        _, turns = advance(spec, fresh(spec), rows)
+        delays.append(turns[0].row + 1)
     return sum(delays) / len(delays)

@@ -72,6 +72,9 @@ def test_a_table_becomes_a_replicated_one_and_a_distributed_one(
         ).rows
     )
     keys: dict[str, str] = {}
+    dropped = {
+        name for _, sql in shipped_statements() for name in re.findall(r"DROP TABLE IF EXISTS (\w+)", sql)
+    }
     for where, statement in shipped_statements():
         plain = formatted(statement)
         found = re.match(r"CREATE TABLE IF NOT EXISTS (\w+)\n", plain)
@@ -97,6 +100,8 @@ def test_a_table_becomes_a_replicated_one_and_a_distributed_one(
             distributed,
         )
         assert target, where
+        if table in dropped:
+            continue
         keys[table] = target[1]
         # What decides the shard is a part of the key, so two versions of a key meet on one shard.
         assert set(target[1].split(", ")) <= set(sorting_keys[table].split(", ")), where

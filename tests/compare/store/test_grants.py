@@ -24,7 +24,7 @@ from compare.writer import Writer
 from ingest.errors import FatalError
 from ingest.settings import StoreSettings, TtlDays
 from tests.compare import batches
-from tests.compare.test_purge import alert
+from tests.compare.test_purge import alert, examples
 
 _FOLDER = resources.files("sql").joinpath("grants")
 _GRANT = re.compile(r"GRANT\s+(?P<rights>.*?)\s+ON\s+(?P<what>\S+)\s+TO\s+(?P<role>\w+)", re.DOTALL)
@@ -165,7 +165,8 @@ def test_the_writer_has_exactly_what_migrate_run_and_purge_use(
     with open_store(database, role="any") as store:
         migrate.apply(store, database)
         Writer(store, threading.Event()).write(batches.batch(batches.compared(1), batches.compared(2)))
-        write_alerts(store, [alert("r-1")])
+        write_alerts(store, [alert()])
+        examples(store, "r-1")
         rollups = Rollups(store, database)
         assert rollups.rebuild_touched()
         assert purge(store, Selection(request_id="r-1")).is_clean

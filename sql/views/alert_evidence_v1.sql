@@ -1,0 +1,40 @@
+-- Grain: one time that the evidence of an alert was gathered; the last one of an alert is in alerts_v1 too.
+-- Deduplication: FINAL keeps one row of each (experiment, candidate, alert_id, gathered_at).
+-- Time zone: UTC.
+CREATE OR REPLACE VIEW alert_evidence_v1 AS
+SELECT
+    experiment,
+    candidate,
+    alert_id,
+    gathered_at,
+    version,
+    severity,
+    unit,
+    pairs_before,
+    pairs_since,
+    value_before,
+    value_since,
+    value_low,
+    value_high,
+    effect,
+    effect_low,
+    effect_high,
+    change_at,
+    change_earliest_at,
+    change_latest_at,
+    change_pairs,
+    noise_floor,
+    noise_requests,
+    excess,
+    excess_low,
+    excess_high,
+    detectable,
+    detectable_hours,
+    pairs_per_hour,
+    families,
+    worst_pairs,
+    served_changes,
+    tests,
+    slices,
+    summary
+FROM alert_evidence FINAL
