@@ -18,7 +18,7 @@ from ingest.request import request_hash
 DEFAULT_PATH = "/v1/chat/completions"
 
 
-class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The expected answer. A `finish_reason` of None may be any."""
 
     text: str = ""

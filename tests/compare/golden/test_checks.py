@@ -47,7 +47,8 @@ def test_exact() -> None:
 ])  # fmt: skip
 def test_similarity(measure: str, value: float | None, reasons: list[str]) -> None:
     check = {"check": "similarity", "measure": measure, "least": 0.9}
-    assert why(check, answered(**{measure: value})) == reasons
+    scores: dict[str, float | None] = {"cosine": None, "edit": None} | {measure: value}
+    assert why(check, answered(cosine=scores["cosine"], edit=scores["edit"])) == reasons
 
 
 def test_schema() -> None:
