@@ -190,7 +190,7 @@ def _query(metrics: Sequence[MetricSpec], by: Dimension | None, *, is_bounded: b
         )
     listed = ", ".join(spec.name for spec in metrics)
     keys = "experiment, candidate, topic_id, `partition`, `offset`"
-    where = "WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
+    where = f"WHERE experiment = {{experiment:String}} AND candidate = {{candidate:String}}{within}"
     if is_bounded:
         where += " AND ingested_at >= {since:DateTime64(3, 'UTC')}"
     slice_column = f"toString(pairs.{by})" if by else "''"
