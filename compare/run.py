@@ -254,7 +254,7 @@ class _Service(msgspec.Struct):
                 async with (
                     isolation.running(),
                     serving(settings.operations, state, metrics),
-                    golden_runs(settings, another, replayer, pipeline, redactor),
+                    golden_runs(settings, another, replayer, pipeline, redactor, metrics.registry),
                 ):
                     return await pipeline.run(stop_when)
         finally:

@@ -15,6 +15,7 @@ from compare.alerts.runner import AlertRunner
 from compare.alerts.watched import candidates_of, the_only_experiment
 from compare.golden.schedule import GoldenSchedule, alone
 from compare.operations.alert_metrics import AlertCollector
+from compare.operations.golden_metrics import GoldenCollector
 from compare.operations.rollback_metrics import RollbackCollector
 from compare.rollback.runner import RollbackRunner
 from compare.rollback.sinks import tellers_of
@@ -83,7 +84,7 @@ def watch(
         _runner(watched, startup_timeout_s) as (experiment, runner),
         _golden(watched, startup_timeout_s) as golden,
         _rollback(watched, startup_timeout_s) as rollback,
-        _metrics(runner, rollback, host, port),
+        _metrics(runner, golden, rollback, host, port),
         ExitStack() as running,
     ):
         on_start(experiment)
@@ -136,7 +137,11 @@ def _golden(watched: Watched, timeout_s: float) -> Iterator[GoldenSchedule | Non
 
 @contextmanager
 def _metrics(
-    runner: AlertRunner, rollback: RollbackRunner | None, host: str, port: int | None
+    runner: AlertRunner,
+    golden: GoldenSchedule | None,
+    rollback: RollbackRunner | None,
+    host: str,
+    port: int | None,
 ) -> Iterator[None]:
     if port is None:
         yield
@@ -145,6 +150,8 @@ def _metrics(
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     registry.register(AlertCollector(runner.read_status))
+    if golden is not None:
+        registry.register(GoldenCollector(golden.read_latest))
     if rollback is not None:
         registry.register(RollbackCollector(rollback.read_last))
     try:

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 
+from prometheus_client import CollectorRegistry
+
 from compare.golden.case import GoldenCase
 from compare.golden.run import Limits
 from compare.golden.schedule import GoldenSchedule
 from compare.golden.session import Outcome, Session
+from compare.operations.golden_metrics import GoldenCollector
 from compare.pipeline import Pipeline
 from compare.store.client import Store
 from ingest.errors import RetryError
@@ -27,6 +30,7 @@ async def golden_runs(
     replayer: Replayer,
     pipeline: Pipeline,
     redactor: Redactor | None,
+    registry: CollectorRegistry,
 ) -> AsyncIterator[None]:
     """Run the set of `[golden]` by the clock while inside, once the pipeline has started.
 
@@ -43,6 +47,7 @@ async def golden_runs(
         schedule = GoldenSchedule(
             store, settings, on_loop, is_ready=lambda: pipeline.is_started and not pipeline.is_draining
         )
+        registry.register(GoldenCollector(schedule.read_latest))
         schedule.start()
         try:
             yield

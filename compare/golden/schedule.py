@@ -60,6 +60,7 @@ class GoldenSchedule:
         self._now = now
         self._endpoints = asked_endpoints(settings)
         self._has_said_empty = False
+        self._latest: dict[str, GoldenRun] = {}
         name = settings.experiment.name
         self._lease = TableLease(
             store,
@@ -78,6 +79,10 @@ class GoldenSchedule:
     def stop(self) -> None:
         """Stop, after the run that is under way."""
         self._ticker.stop()
+
+    def read_latest(self) -> list[GoldenRun]:
+        """The last whole scheduled run of each endpoint, as of the last look. From any thread."""
+        return list(self._latest.values())
 
     def run_once(self) -> list[Outcome]:
         """Run what is due, and raise or resolve the set's alerts. Blocks. Raises what the store raises."""
@@ -102,12 +107,19 @@ class GoldenSchedule:
     def _due(self, set_name: str) -> list[str]:
         """The endpoints whose last scheduled run began an interval ago, or never."""
         since = self._now() - timedelta(seconds=self._golden.interval_s)
-        last = {
-            endpoint: max((run.started_at for run in runs if run.started_by == "schedule"), default=None)
-            for endpoint in self._endpoints
-            for runs in [self._runs(set_name, endpoint)]
-        }
-        return [endpoint for endpoint, began in last.items() if began is None or began <= since]
+        due = []
+        for endpoint in self._endpoints:
+            runs = [run for run in self._runs(set_name, endpoint) if run.started_by == "schedule"]
+            if all(run.started_at <= since for run in runs):
+                due.append(endpoint)
+            self._note(runs)
+        return due
+
+    def _note(self, runs: Sequence[GoldenRun]) -> None:
+        """Remember the newest whole one; `runs` are the newest first."""
+        whole = next((run for run in runs if run.status != "incomplete"), None)
+        if whole is not None:
+            self._latest = self._latest | {whole.endpoint_name: whole}
 
     def _runs(self, set_name: str, endpoint: str) -> list[GoldenRun]:
         name = self._settings.experiment.name
@@ -122,6 +134,7 @@ class GoldenSchedule:
             return []
         limits = Limits(self._golden.warn_mean_score, self._golden.allow_failed)
         outcome = self._execute(set_name, cases, endpoint, limits)
+        self._note([outcome.run])
         level = logging.INFO if outcome.run.is_passed else logging.WARNING
         _log.log(level, "golden run: %s", headline(outcome.run))
         return [outcome]

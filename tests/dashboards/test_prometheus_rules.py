@@ -13,7 +13,9 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from compare.counters import Counters
+from compare.operations.golden_metrics import GoldenCollector
 from compare.operations.metrics import ServiceMetrics
+from compare.operations.rollback_metrics import RollbackCollector
 from compare.operations.state import ServiceState
 from ingest.kafka_source import Progress
 
@@ -39,7 +41,10 @@ def metrics_page() -> str:
         "endpoints": {"awq": endpoint},
     }
     state = ServiceState(experiment="e", store_away_s=lambda: 0.0, **parts)
-    return generate_latest(ServiceMetrics(state).registry).decode()
+    registry = ServiceMetrics(state).registry
+    registry.register(GoldenCollector(lambda: ()))
+    registry.register(RollbackCollector(dict))
+    return generate_latest(registry).decode()
 
 
 def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -47,8 +47,8 @@ def test_exact() -> None:
 ])  # fmt: skip
 def test_similarity(measure: str, value: float | None, reasons: list[str]) -> None:
     check = {"check": "similarity", "measure": measure, "least": 0.9}
-    scores: dict[str, float | None] = {"cosine": None, "edit": None} | {measure: value}
-    assert why(check, answered(cosine=scores["cosine"], edit=scores["edit"])) == reasons
+    answer = answered(cosine=value) if measure == "cosine" else answered(edit=value)
+    assert why(check, answer) == reasons
 
 
 def test_schema() -> None:

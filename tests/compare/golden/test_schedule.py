@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from compare.golden.case import GoldenCase
 from compare.golden.run import Limits
@@ -16,6 +17,7 @@ from compare.golden.run_log import read_runs, write_run
 from compare.golden.schedule import GoldenSchedule, alone
 from compare.golden.session import Outcome
 from compare.golden.sets import write_cases
+from compare.operations.golden_metrics import GoldenCollector
 from compare.store import Store
 from ingest.errors import FatalError, RetryError
 from ingest.settings import Settings
@@ -134,6 +136,24 @@ def test_a_low_mean_warns_and_two_very_low_ones_are_critical(store: Store, setti
         ("firing", "critical", 2),
         ("resolved", "critical", 3),
     ]
+
+
+def test_the_last_whole_run_is_told_to_prometheus(store: Store, settings: Settings) -> None:
+    write_cases(store, "s", [case("a")])
+    fake = Fake(store, 0.75)
+    one, other = schedule(store, settings, fake), schedule(store, settings, fake)
+    registry = CollectorRegistry()
+    registry.register(GoldenCollector(other.read_latest))
+    labels = {"set": "s", "endpoint": "cand"}
+    assert registry.get_sample_value("gnomon_golden_mean_score", labels) is None
+    one.run_once()
+    assert [run.totals.mean_score for run in one.read_latest()] == [0.75]
+    # The process that did not run it tells the same.
+    other.run_once()
+    assert registry.get_sample_value("gnomon_golden_mean_score", labels) == 0.75
+    assert registry.get_sample_value("gnomon_golden_passed", labels) == 1.0
+    ended = registry.get_sample_value("gnomon_golden_last_run_timestamp_seconds", labels)
+    assert ended == (fake.now + timedelta(seconds=5)).timestamp()
 
 
 def test_a_set_without_cases_is_said_once(
