@@ -111,10 +111,13 @@ def read_excess(
     metrics: Sequence[str] = (),
     confidence: float = 0.95,
     since: datetime | None = None,
+    mirrored_from: datetime | None = None,
+    mirrored_to: datetime | None = None,
 ) -> list[Excess]:
     """Read the excess of every metric that has a floor, for the whole traffic or slice by slice.
 
-    `since` leaves out what was taken up before it. Raises SettingsError for a metric that has no floor.
+    `since` leaves out what was taken up before it; `mirrored_from` and `mirrored_to` bound `mirrored_at`,
+    half open. Raises SettingsError for a metric that has no floor.
     """
     known = {spec.name: spec for spec in compared_metrics()}
     unknown = [name for name in metrics if name not in known]
@@ -125,7 +128,12 @@ def read_excess(
     parameters: dict[str, Any] = {"experiment": experiment, "candidate": candidate}
     if since is not None:
         parameters["since"] = f"{since.timestamp():.3f}"
-    rows = store.query(_query(chosen, by, is_bounded=since is not None), parameters).dicts()
+    within = ""
+    for name, sign, bound in (("mirrored_from", ">=", mirrored_from), ("mirrored_to", "<", mirrored_to)):
+        if bound is not None:
+            within += f" AND mirrored_at {sign} {{{name}:DateTime64(3, 'UTC')}}"
+            parameters[name] = f"{bound.timestamp():.3f}"
+    rows = store.query(_query(chosen, by, within, is_bounded=since is not None), parameters).dicts()
     for name in sorted({str(row["slice"]) for row in rows}):
         sides = {row["side"]: row for row in rows if str(row["slice"]) == name}
         for spec in chosen:
@@ -176,7 +184,9 @@ def _distance(spec: MetricSpec, column: str) -> str:
     return f"toFloat64({column})"
 
 
-def _query(metrics: Sequence[MetricSpec], by: Dimension | None, *, is_bounded: bool = False) -> str:
+def _query(
+    metrics: Sequence[MetricSpec], by: Dimension | None, within: str = "", *, is_bounded: bool = False
+) -> str:
     aggregates = []
     for spec in metrics:
         name = spec.name
