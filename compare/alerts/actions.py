@@ -214,6 +214,28 @@ def find_target(store: Store, text: str) -> Target:
     raise SettingsError(f"more than one {what} begins with {prefix!r}: {', '.join(map(str, targets[:5]))}")
 
 
+def find_silences(store: Store, text: str, now: datetime) -> list[Silence]:
+    """Find the silences in force whose id, or whose alert's or group's id, begins with `text`.
+
+    Raises SettingsError if there is none, or if `text` is the beginning of several silences' ids.
+    """
+    prefix = text.removeprefix("group:")
+    if len(prefix) < _SHORTEST_PREFIX:
+        raise SettingsError(f"{text!r} is too short: give {_SHORTEST_PREFIX} characters of the id at least")
+    held = [one for one in read_actions(store).silences if one.holds(now)]
+    named = [one for one in held if one.action_id.startswith(prefix)]
+    if len(named) > 1:
+        raise SettingsError(f"more than one silence begins with {prefix!r}")
+    of_alert = [
+        one
+        for one in held
+        if any(name and name.startswith(prefix) for name in (one.matcher.alert_id, one.matcher.group_key))
+    ]
+    if not named and not of_alert:
+        raise SettingsError(f"no silence in force has the id {text!r}: see `gnomon alerts list`")
+    return named or of_alert
+
+
 def _text(note: str) -> str:
     return " ".join(note.split())[:LONGEST_TEXT]
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from urllib.parse import urlencode
 
 from compare.alerts.alert import Alert, Severity
 from compare.alerts.groups import Group, read_groups
+from compare.alerts.links import page_link
 from compare.alerts.notice import Member, Notice, Reason
 from compare.alerts.notice_log import write_notice
 from compare.store.client import Store
@@ -81,10 +81,6 @@ def make_notice(group: Group, reason: Reason, settings: NotifySettings, now: dat
     severities = {group.severity_of(one) for one in (group.alerts if is_over else group.loud(now))}
     if is_over:
         severities |= told
-    link = ""
-    if settings.explorer_url is not None:
-        where = {"experiment": lead.experiment, "candidate": lead.candidate}
-        link = f"{settings.explorer_url.rstrip('/')}/?{urlencode(where)}"
     ends = [one.resolved_at for one in group.alerts if one.resolved_at is not None]
     return Notice(
         group_key=group.key,
@@ -103,7 +99,7 @@ def make_notice(group: Group, reason: Reason, settings: NotifySettings, now: dat
         evidence=group.evidence.get(lead.alert_id),
         told_severities=tuple(sorted(told)),
         acknowledged=_acknowledged(group),
-        link=link,
+        link=page_link(settings.explorer_url, lead),
     )
 
 

@@ -32,3 +32,18 @@ class TimeOrAgo(click.ParamType[datetime]):
         except ValueError:
             self.fail(f"{text!r} is no time: write 2h, 7d, or 2026-11-29T03:00", param, ctx)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+class Duration(click.ParamType[timedelta]):
+    """`90m`, `2h`, `7d`. Gives a timedelta over 0."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read it. Fails with a line that shows the form."""
+        if isinstance(value, timedelta):
+            return value
+        found = _AGO.fullmatch(str(value).strip())
+        if not found or float(found[1]) == 0.0:
+            self.fail(f"{value!r} is no duration: write 90m, 8h or 2d", param, ctx)
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})

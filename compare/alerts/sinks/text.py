@@ -7,9 +7,9 @@ Names of routes, models and requests come from traffic, and families and reasons
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 from compare.alerts import words
+from compare.alerts.links import pair_link
 from compare.alerts.notice import Member, Notice
 from compare.visible import visible_block, visible_line
 from ingest.settings_notify import SinkText
@@ -111,27 +111,14 @@ def worst_pairs(notice: Notice) -> list[str]:
     """Each of the worst pairs: request, position, and a link if the explorer's address is known."""
     if notice.evidence is None:
         return []
+    # The notice keeps the page's address; a pair's is the same page with more in its query.
+    base = notice.link.partition("/?")[0]
     lines = []
     for pair in notice.evidence.worst_pairs:
-        link = pair_link(notice, pair.topic_id, pair.partition, pair.offset)
+        link = pair_link(base, notice, pair)
         request = words.name(pair.request_id) or "a request without id"
         lines.append(f"{request} at {pair.partition}/{pair.offset}" + (f" {link}" if link else ""))
     return lines
-
-
-def pair_link(notice: Notice, topic_id: str, partition: int, offset: int) -> str:
-    """The explorer's page of one pair, empty without the explorer's address (dashboards/app.py reads it)."""
-    if not notice.link:
-        return ""
-    base = notice.link.partition("?")[0]
-    where = {
-        "experiment": notice.experiment,
-        "candidate": notice.candidate,
-        "topic_id": topic_id,
-        "partition": partition,
-        "offset": offset,
-    }
-    return f"{base}?{urlencode(where)}"
 
 
 def _member(member: Member) -> str:

@@ -1,0 +1,35 @@
+"""Addresses of the explorer's pages, as `dashboards/app.py` reads them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from urllib.parse import urlencode
+
+from compare.alerts.alert import PairPosition
+
+
+class Named(Protocol):
+    """What belongs to an experiment and a candidate: an alert, a notice."""
+
+    @property
+    def experiment(self) -> str:
+        """The experiment's name."""
+
+    @property
+    def candidate(self) -> str:
+        """The candidate endpoint's name."""
+
+
+def page_link(explorer_url: str | None, of: Named) -> str:
+    """The page of an experiment and candidate; empty without the explorer's address."""
+    if not explorer_url:
+        return ""
+    where = {"experiment": of.experiment, "candidate": of.candidate}
+    return f"{explorer_url.rstrip('/')}/?{urlencode(where)}"
+
+
+def pair_link(explorer_url: str | None, of: Named, pair: PairPosition) -> str:
+    """The page of one pair; empty without the explorer's address."""
+    page = page_link(explorer_url, of)
+    where = {"topic_id": pair.topic_id, "partition": pair.partition, "offset": pair.offset}
+    return f"{page}&{urlencode(where)}" if page else ""

@@ -1,0 +1,162 @@
+"""When a group is told: decided by hand-made groups, minute by minute."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from compare.alerts.actions import Acknowledgement, Actions, Matcher, Silence, Target
+from compare.alerts.alert import Alert
+from compare.alerts.groups import Group
+from compare.alerts.life_group import WINDOW_MS, choose_group
+from compare.alerts.notice import Notice, Reason
+from compare.alerts.notify import make_notice, reason_now
+from compare.row_values import milliseconds
+from ingest.settings_notify import NotifySettings
+from tests.compare.alerts.made import alert, evidence, group, now, resolved
+
+SETTINGS = NotifySettings(renotify_s=3600.0, update_interval_s=300.0)
+T = now()
+
+
+def at(minutes: float) -> datetime:
+    return T + timedelta(minutes=minutes)
+
+
+FIRST, SECOND = alert("a" * 32, T), alert("b" * 32, at(1), dimension="route", slice="chat")
+
+
+def told(one: Group, reason: Reason, minutes: float) -> Group:
+    notice = make_notice(one, reason, SETTINGS, at(minutes))
+    return msgspec.structs.replace(one, notices=(*one.notices, notice))
+
+
+def silence(matcher: Matcher, minutes: float) -> Silence:
+    return Silence("s", matcher, T, at(minutes), "me@host", "")
+
+
+def acknowledged(one: Alert, by: str = "me@host", note: str = "") -> Actions:
+    return Actions((Acknowledgement(Target(one.experiment, one.group_key, one.alert_id), T, by, note),))
+
+
+def reasons(one: Group, until: int) -> list[tuple[int, Reason]]:
+    """What is told minute by minute, each remembered."""
+    found: list[tuple[int, Reason]] = []
+    for minute in range(until):
+        reason = reason_now(one, SETTINGS, at(minute))
+        if reason is not None:
+            found.append((minute, reason))
+            one = told(one, reason, minute)
+    return found
+
+
+def test_told_once_then_reminded_each_hour() -> None:
+    assert reasons(group(FIRST), 130) == [(0, "fired"), (60, "reminder"), (120, "reminder")]
+
+
+def test_members_that_join_are_told_together_and_not_too_often() -> None:
+    one = told(group(FIRST), "fired", 0)
+    three = msgspec.structs.replace(one, alerts=(FIRST, SECOND, alert("c" * 32, at(2))))
+    assert reasons(three, 20) == [(5, "members")]
+
+
+def test_a_rise_of_severity_is_told_at_once_and_once() -> None:
+    one = told(group(FIRST), "fired", 0)
+    worse = msgspec.structs.replace(one, evidence={FIRST.alert_id: evidence(FIRST, severity="critical")})
+    assert reasons(worse, 30) == [(0, "severity")]
+    notice = make_notice(worse, "severity", SETTINGS, T)
+    assert (notice.severity, notice.told_severities, notice.number) == ("critical", ("warning",), 2)
+
+
+def test_resolved_when_all_members_are() -> None:
+    one = told(group(FIRST, SECOND), "fired", 0)
+    half = msgspec.structs.replace(one, alerts=(resolved(FIRST, at(3)), SECOND))
+    assert reasons(half, 30) == []
+    over = msgspec.structs.replace(one, alerts=(resolved(FIRST, at(3)), resolved(SECOND, at(9))))
+    assert reasons(over, 200) == [(0, "resolved")]
+    notice = make_notice(over, "resolved", SETTINGS, at(9))
+    assert (notice.state, notice.resolved_at, notice.severity) == ("resolved", at(9), "warning")
+
+
+def test_a_group_that_was_over_before_anybody_was_told_is_told_once() -> None:
+    assert reasons(group(resolved(FIRST, at(1))), 200) == [(0, "resolved")]
+
+
+def test_acknowledged_sends_no_reminder_but_tells_what_is_new() -> None:
+    one = msgspec.structs.replace(told(group(FIRST), "fired", 0), actions=acknowledged(FIRST, note="on it"))
+    assert reasons(one, 200) == []
+    joined = msgspec.structs.replace(one, alerts=(FIRST, SECOND))
+    # The one that joined is not acknowledged: it is told, and then reminded of.
+    assert reasons(joined, 70) == [(5, "members"), (65, "reminder")]
+    assert make_notice(one, "reminder", SETTINGS, T).acknowledged == "me@host: on it"
+
+
+def test_a_group_acknowledged_as_a_whole_sends_no_reminder_for_new_members() -> None:
+    actions = Actions((Acknowledgement(Target("e", FIRST.group_key), T, "me", ""),))
+    one = msgspec.structs.replace(told(group(FIRST), "fired", 0), actions=actions, alerts=(FIRST, SECOND))
+    assert reasons(one, 200) == [(5, "members")]
+
+
+def test_silenced_is_told_when_the_silence_ends() -> None:
+    actions = Actions(silences=(silence(Matcher(alert_id=FIRST.alert_id), 45),))
+    assert reasons(group(FIRST, actions=actions), 50) == [(45, "fired")]
+
+
+def test_silence_ends_early_by_unsilence() -> None:
+    early = msgspec.structs.replace(silence(Matcher(experiment="e"), 45), ended_at=at(10))
+    assert reasons(group(FIRST, actions=Actions(silences=(early,))), 30) == [(10, "fired")]
+
+
+def test_a_silent_group_that_was_told_before_is_told_its_end() -> None:
+    quiet = Actions(silences=(silence(Matcher(metric="regression_rate"), 600),))
+    one = msgspec.structs.replace(told(group(FIRST), "fired", 0), actions=quiet)
+    assert reasons(one, 130) == []
+    over = msgspec.structs.replace(one, alerts=(resolved(FIRST, at(130)),))
+    assert reasons(over, 10) == [(0, "resolved")]
+
+
+def test_a_group_silent_from_beginning_to_end_is_never_told() -> None:
+    quiet = Actions(silences=(silence(Matcher(candidate="q4"), 5),))
+    assert reasons(group(resolved(FIRST, at(3)), actions=quiet), 200) == []
+
+
+def test_one_silent_member_does_not_silence_the_others() -> None:
+    quiet = Actions(silences=(silence(Matcher(dimension="route", slice="chat"), 600),))
+    one = group(FIRST, SECOND, actions=quiet)
+    assert reasons(one, 30) == [(0, "fired")]
+    notice = make_notice(one, "fired", SETTINGS, T)
+    assert [member.is_silenced for member in notice.members] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("matcher", "covers"),
+    [
+        (Matcher(metric="regression_rate"), True),
+        (Matcher(metric="kl_forced"), False),
+        (Matcher(dimension="route", slice="chat"), True),
+        (Matcher(dimension="route", slice="extract"), False),
+        (Matcher(experiment="e", candidate="q8"), False),
+        (Matcher(group_key="g" * 32), True),
+        (Matcher(group_key="g" * 32, alert_id="z"), False),
+    ],
+)
+def test_what_a_matcher_covers(matcher: Matcher, covers: bool) -> None:
+    assert matcher.covers(SECOND) == covers
+
+
+def test_a_notice_survives_json() -> None:
+    notice = make_notice(group(FIRST, SECOND), "fired", SETTINGS, T)
+    assert msgspec.json.decode(msgspec.json.encode(notice), type=Notice) == notice
+
+
+def test_alerts_of_one_time_and_category_are_one_group() -> None:
+    start = milliseconds(FIRST.started_at)
+    joined = choose_group("new", "drift", start + 60_000, [FIRST])
+    assert joined == FIRST.group_key
+    assert choose_group("new", "drift", start + WINDOW_MS + 1, [FIRST]) == "new"
+    assert choose_group("new", "accounting", start, [FIRST]) == "new"
+    later = alert("d" * 32, at(50), group_key="h" * 32)
+    # Both are near: the nearer start decides.
+    assert choose_group("new", "drift", milliseconds(later.started_at), [FIRST, later]) == "h" * 32
