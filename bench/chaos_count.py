@@ -175,7 +175,8 @@ def schema_of(store: Store) -> set[tuple[object, ...]]:
     """Every column of every table and view but the leases."""
     sql = (
         "SELECT table, name, type, default_kind, compression_codec FROM system.columns"
-        " WHERE database = currentDatabase() AND NOT startsWith(table, 'schema_lock') AND NOT startsWith(table, 'alert_lease')"
+        " WHERE database = currentDatabase()"
+        " AND NOT startsWith(table, 'schema_lock') AND NOT startsWith(table, 'alert_lease')"
         " AND position(table, '_staging_') = 0"
     )
     return {tuple(row) for row in store.query(sql)}
