@@ -29,11 +29,12 @@ import numpy as np
 
 from bench.store import DAY_S, QUERIES, START, fill, processor_s
 from bench.synthetic_pairs import pair_columns
-from bench.synthetic_sides import fill_sides
+from bench.synthetic_sides import RANGES, fill_sides
 from compare.recipes import shipped_recipes
 from compare.rollups.rebuild import Rollups
 from compare.store import Store, migrate, open_store
 from dashboards import pair_list, queries, summary
+from dashboards.accounts import Accounts
 from ingest.settings import StoreSettings
 
 LIMIT_MS = 1_000
@@ -42,6 +43,7 @@ RECIPES = ("hourly_rates", "worst_slices", "records_by_minute")
 
 Took = dict[str, list[float]]
 T = TypeVar("T")
+ACCOUNTS = Accounts()
 
 
 def ask_page(store: Store, took: Took) -> None:
@@ -58,7 +60,7 @@ def ask_page(store: Store, took: Took) -> None:
     largest = known.iloc[known["pairs"].astype("int64").argmax()]
     series = timed("up to when", lambda: summary.series_of(store, largest))
     figures = timed("figures", lambda: summary.summary(store, series))
-    timed("accounting", lambda: queries.accounting(store, series.experiment))
+    timed("accounting", lambda: ACCOUNTS.of(store, series))
     timed("alerts", lambda: queries.alerts(store, series.experiment))
     everything = pair_list.PairFilter()
     first = timed("list", lambda: pair_list.page(store, series, everything))
@@ -149,6 +151,8 @@ def add_a_minute(store: Store, pairs: int) -> None:
     count = max(pairs // 1440, 1)
     late = pair_columns(2 * pairs, count, last + timedelta(seconds=1), DAY_S / 1440)
     store.insert_columns("pairs", late, dedup_token=f"a minute after {last}")
+    for statement in RANGES:
+        store.command(f"{statement} SETTINGS max_threads = 1")
 
 
 def main() -> None:

@@ -137,9 +137,11 @@ _RANGES = (
     " toUnixTimestamp64Micro(at) FROM {table}"
     " GROUP BY experiment, topic_id, `partition`, toStartOfMinute(ingested_at)"
 )
+RANGES = tuple(_RANGES.format(table=table) for table in ("pairs", "outcomes"))
+"""Statements that fill `delivered_ranges` with what the pairs and outcomes say, also when run again."""
+
 _SMALL = (
-    _RANGES.format(table="pairs"),
-    _RANGES.format(table="outcomes"),
+    *RANGES,
     "INSERT INTO token_use (experiment, endpoint_name, day, run_id, prompt_tokens, completion_tokens, calls,"
     " ingested_at, version) SELECT experiment, endpoint_name, toDate(ingested_at), 'run-1',"
     " sum(prompt_tokens), sum(completion_tokens), count(), max(ingested_at) AS at, 1 FROM observations"

@@ -10,6 +10,7 @@ import streamlit as st
 from compare.store.client import Store
 from compare.visible import visible_block as visible
 from dashboards import charts, pair_list, pair_view, queries, summary
+from dashboards.accounts import Accounts
 from dashboards.connection import connect
 from ingest.errors import GnomonError, RetryError
 
@@ -24,6 +25,12 @@ def first_store() -> Store:
 def store() -> Store:
     """A handle of this session: calls on one wait for each other."""
     return first_store().another()
+
+
+@st.cache_resource(show_spinner=False)
+def kept_accounts() -> Accounts:
+    """One for all sessions."""
+    return Accounts()
 
 
 def forget_the_store() -> None:
@@ -44,7 +51,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def show_totals(series: summary.Series, totals: dict[str, Any]) -> None:
     """The two rows of figures at the top."""
-    counted = queries.accounting(store(), series.experiment).iloc[0]
+    counted = kept_accounts().of(store(), series).iloc[0]
     cells = st.columns(5)
     for cell, name in zip(cells, ("consumed", "compared", "skipped", "failed", "dead_lettered"), strict=True):
         cell.metric(name.replace("_", "-"), int(counted[name]))
