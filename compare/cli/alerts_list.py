@@ -85,7 +85,8 @@ def show(
         if is_json:
             found = store.query(
                 "SELECT * FROM alerts_v1 WHERE experiment = {experiment:String}"
-                " AND group_key = {group:String} AND {id:String} IN ('', alert_id) ORDER BY fired_at, alert_id",
+                " AND group_key = {group:String} AND {id:String} IN ('', alert_id)"
+                " ORDER BY fired_at, alert_id",
                 {"experiment": target.experiment, "group": target.group_key, "id": target.alert_id},
             )
             objects = [json_row(found.column_names, row) for row in found.rows]
