@@ -9,8 +9,9 @@ from typing import Any
 from compare.golden.condition import condition_a as runs_in_a_row
 from compare.golden.run import GoldenRun
 from compare.golden.run_log import read_runs
-from compare.rollback.condition import Condition
+from compare.rollback.condition import Condition, State
 from compare.store.client import Store
+from ingest.settings_golden import GoldenSettings
 from ingest.settings_rollback import RollbackSettings
 
 _READ = 100
@@ -18,20 +19,24 @@ _SHOWN_SETS = 10
 
 
 def condition_a(
-    runs: Sequence[GoldenRun], settings: RollbackSettings, least: float, now: datetime
+    runs: Sequence[GoldenRun], settings: RollbackSettings, golden: GoldenSettings, now: datetime
 ) -> Condition:
-    """Return whether the last `golden_runs` runs of a set all had a mean score under `least`.
+    """Return whether the last `golden_runs` runs of a set all scored under `golden.fail_mean_score`.
 
-    `runs` are of one candidate, of any sets, in any order; `least` is `golden.fail_mean_score`. A newest run
-    that ended more than `golden_max_age_s` ago says nothing of now. With several sets the worst one counts.
+    `runs` are of one candidate, of any sets, in any order. A newest run that ended more than
+    `golden_max_age_s` ago says nothing of now. With several sets the worst one counts. Without any run it is
+    off, or unknown where the settings name a set that should have some.
     """
     sets: dict[str, list[GoldenRun]] = {}
     for run in runs:
         if run.status != "incomplete" and run.totals.mean_score is not None and run.finished_at <= now:
             sets.setdefault(run.set_name, []).append(run)
+    expected = settings.golden_set or golden.set
     if not sets:
-        which = f"set {settings.golden_set}" if settings.golden_set else "any set"
-        return Condition("unknown", f"no golden run of {which} against this candidate has a score")
+        which = f"set {expected}" if expected else "any set"
+        state: State = "unknown" if expected else "off"
+        return Condition(state, f"no golden run of {which} against this candidate has a score")
+    least = golden.fail_mean_score
     judged = [_of_set(name, of_set, settings, least, now) for name, of_set in sorted(sets.items())]
     worst = min(judged, key=lambda one: ("firing", "unknown", "quiet").index(one.state))
     return Condition(worst.state, worst.summary, {"sets": [one.evidence for one in judged[:_SHOWN_SETS]]})

@@ -46,7 +46,7 @@ class RollbackRunner:
     def __init__(self, store: Store, settings: Settings, tellers: Sequence[Teller] = ()) -> None:
         self._store = store
         self._settings = settings.rollback
-        self._least_score = settings.golden.fail_mean_score
+        self._golden = settings.golden
         self._experiment = settings.experiment.name
         self._hash = settings_hash(settings)
         self._tellers = tuple(tellers)
@@ -118,7 +118,7 @@ class RollbackRunner:
         settings, experiment = self._settings, self._experiment
         conditions = Conditions(
             condition_a(
-                read_golden(self._store, experiment, candidate, settings), settings, self._least_score, at
+                read_golden(self._store, experiment, candidate, settings), settings, self._golden, at
             ),
             condition_b(read_counts(self._store, experiment, candidate, settings, at), settings),
             self._condition_c(candidate, watch),

@@ -149,3 +149,24 @@ def test_options_that_do_not_go_together(folder: Path, tmp_path: Path) -> None:
     assert gnomon(folder, "snapshot", "add", "x").exit_code == 2
     added = gnomon(folder, "snapshot", "add", "from-file", "--file", str(file), *which, "--json")
     assert parsed(added)["source"] == "file"
+
+
+def test_gnomon_watch_evaluates_with_a_settings_file(planter: Planter, folder: Path, tmp_path: Path) -> None:
+    config = tmp_path / "gnomon.toml"
+    config.write_text(
+        f'[experiment]\nname = "{planter.experiment}"\nreference = "full"\ncandidates = ["q4"]\n'
+        'models = {"*" = {full = "m", q4 = "m"}}\n[endpoints.full]\nurl = "http://127.0.0.1:9"\n'
+        f'[endpoints.q4]\nurl = "http://127.0.0.1:9"\n[store]\nurl = "chdb://{folder}"\n'
+    )
+    for _ in range(2):
+        assert CliRunner().invoke(cli, ["watch", "--once", "--config", str(config)]).exit_code == 0
+    status = CliRunner().invoke(cli, ["rollback", "status", "--config", str(config), "--json"])
+    (mine,) = [
+        one for one in json.loads(status.stdout) if one["evaluation"]["experiment"] == planter.experiment
+    ]
+    # Nobody listens there: the health path is down, and has not been for long.
+    assert (mine["evaluation"]["condition_c"], mine["evaluation"]["clear"]) == ("quiet", 2)
+    by_hand = CliRunner().invoke(cli, ["rollback", "snapshot", "add", "x", "--config", str(config)])
+    assert f"what endpoint q4 of experiment {planter.experiment} serves is not known" in str(
+        by_hand.exception
+    )

@@ -13,10 +13,12 @@ from compare.golden.run import GoldenRun, RunStatus, Totals
 from compare.rollback.faulty import FaultyCounts, condition_b
 from compare.rollback.golden import condition_a
 from ingest.served import Served
+from ingest.settings_golden import GoldenSettings
 from ingest.settings_rollback import RollbackSettings
 
 NOW = datetime(2026, 11, 30, 3, tzinfo=UTC)
 SETTINGS = RollbackSettings()
+GOLDEN = GoldenSettings()
 
 
 def run(
@@ -52,7 +54,7 @@ def run(
 
 
 def a_of(*runs: GoldenRun, settings: RollbackSettings = SETTINGS) -> str:
-    return condition_a(runs, settings, 0.8, NOW).state
+    return condition_a(runs, settings, GOLDEN, NOW).state
 
 
 def test_a_is_two_low_runs_in_a_row_that_are_recent() -> None:
@@ -61,13 +63,15 @@ def test_a_is_two_low_runs_in_a_row_that_are_recent() -> None:
     assert a_of(run(0.5, 0.7), run(1.5, 0.8)) == "quiet"
     assert a_of(run(0.5, 0.8), run(1.5, 0.7), run(2.5, 0.7)) == "quiet"
     assert a_of(run(0.5, 0.7)) == "quiet"
-    assert a_of() == "unknown"
+    assert a_of() == "off"
+    assert condition_a([], SETTINGS, GoldenSettings(set="core"), NOW).state == "unknown"
+    assert a_of(settings=msgspec.structs.replace(SETTINGS, golden_set="core")) == "unknown"
 
 
 def test_a_run_that_says_nothing_is_passed_over() -> None:
     assert a_of(run(0.5, None), run(0.6, 0.7), run(1.5, 0.7)) == "firing"
     assert a_of(run(0.5, 0.1, status="incomplete"), run(1.5, 0.9)) == "quiet"
-    assert a_of(run(0.5, 0.1, status="incomplete")) == "unknown"
+    assert a_of(run(0.5, 0.1, status="incomplete")) == "off"
 
 
 def test_a_looks_at_what_serves_now() -> None:
@@ -77,14 +81,14 @@ def test_a_looks_at_what_serves_now() -> None:
 
 def test_a_is_unknown_once_the_runs_are_old() -> None:
     assert a_of(run(3.0, 0.7), run(3.5, 0.7)) == "firing"
-    found = condition_a([run(3.1, 0.7), run(3.5, 0.7)], SETTINGS, 0.8, NOW)
+    found = condition_a([run(3.1, 0.7), run(3.5, 0.7)], SETTINGS, GOLDEN, NOW)
     assert found.state == "unknown"
     assert found.summary == "golden set core: the last run ended 3 h 6 min ago, over 10800 s"
 
 
 def test_a_takes_the_worst_set() -> None:
     other = [run(0.2, 0.95, set_name="b"), run(0.3, 0.95, set_name="b")]
-    found = condition_a([*other, run(0.5, 0.7), run(1.5, 0.7)], SETTINGS, 0.8, NOW)
+    found = condition_a([*other, run(0.5, 0.7), run(1.5, 0.7)], SETTINGS, GOLDEN, NOW)
     assert found.state == "firing"
     assert found.summary.startswith("golden set core: mean scores")
     assert [one["set"] for one in found.evidence["sets"]] == ["b", "core"]

@@ -75,7 +75,7 @@ def test_a_and_b_call_for_a_rollback_once_they_hold(planter: Planter) -> None:
     sink, clock = Sink(), Clock()
     run = runner(planter, sink).run_once
     run(clock)
-    assert states(planter) == ("unknown", "unknown", "off")
+    assert states(planter) == ("off", "unknown", "off")
     planter.golden(0.7, ago_s=120)
     planter.golden(0.75, ago_s=60)
     planter.pairs(90)
@@ -105,12 +105,13 @@ def test_neither_a_nor_b_alone_calls(planter: Planter) -> None:
     planter.pairs(100, verdict="candidate_worse")
     for _ in range(3):
         run(clock)
-    assert states(planter) == ("unknown", "firing", "off")
+    assert states(planter) == ("off", "firing", "off")
     (last,) = read_evaluations(planter.store, planter.experiment)
-    assert (last.says, last.is_called) == ("unknown", False)
-    planter.golden(0.9)
+    assert (last.says, last.is_called) == ("no", False)
+    planter.golden(0.5, ago_s=4 * 3600)
     run(clock)
-    assert read_evaluations(planter.store, planter.experiment)[0].says == "no"
+    assert states(planter) == ("unknown", "firing", "off")
+    assert read_evaluations(planter.store, planter.experiment)[0].says == "unknown"
 
 
 def test_c_alone_calls_and_ends_when_it_is_quiet(planter: Planter) -> None:
@@ -133,7 +134,6 @@ def test_c_alone_calls_and_ends_when_it_is_quiet(planter: Planter) -> None:
         assert states(planter)[2] == "unknown"
         pages.status = 200
         waiting.set(5)
-        planter.golden(0.9)
         watched.run_once(clock)
         (cleared,) = watched.run_once(clock)
     assert (cleared.event, cleared.decision_id) == ("cleared", called.decision_id)
@@ -238,12 +238,13 @@ def test_one_of_two_runners_acts(planter: Planter, store: Store) -> None:
             for sample in families["gnomon_rollback_condition"].samples
             if sample.value == 1.0
         }
-        assert on == {("A", "unknown"), ("B", "unknown"), ("C", "off")}
+        assert on == {("A", "off"), ("B", "unknown"), ("C", "off")}
     finally:
         first.stop()
     assert first.read_last() == {}
     assert second.run_once() == []
-    assert read_evaluations(store, planter.experiment)[0].clear == 0
+    # The second one took over and went on counting.
+    assert read_evaluations(store, planter.experiment)[0].clear == 2
 
 
 def test_what_counts_for_b(planter: Planter) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
+import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -48,9 +51,9 @@ def settings(notify: NotifySettings, sinks: list[str] | None = None) -> Settings
 
 
 class Receiver:
-    """Keeps what is posted to it: headers and body."""
+    """Keeps what is posted to it: headers and body. `before` is called before it answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
         self.got: list[tuple[dict[str, str], Any]] = []
         receiver = self
 
@@ -58,6 +61,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.got.append((dict(self.headers), json.loads(body)))
+                before()
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -130,3 +134,35 @@ def test_the_notice_is_the_same_whenever_it_is_made() -> None:
     assert notice_of(decision()) == notice_of(decision())
     assert render(notice_of(decision()), SinkText())[0] == "FIRING critical: e: q4: rollback"
     assert SinkTeller(Alertmanager("a:b", AlertmanagerSink(url="http://127.0.0.1:9")), None).name == "a:b"
+
+
+def test_killed_while_the_sink_takes_it_the_same_key_comes_once_more_and_never_again(tmp_path: Path) -> None:
+    name = f"e-{uuid.uuid4().hex[:8]}"
+    children: list[subprocess.Popen[bytes]] = []
+
+    def kill_the_first() -> None:
+        if len(children) == 1:
+            children[0].kill()
+            children[0].wait()
+
+    with Receiver(kill_the_first) as receiver:
+        command = (
+            sys.executable,
+            "-m",
+            "tests.compare.rollback.kill_child",
+            str(tmp_path),
+            name,
+            receiver.url,
+        )
+        try:
+            for _ in range(2):
+                children.append(subprocess.Popen(command))
+                children[-1].wait(150)
+        finally:
+            for child in children:
+                child.kill()
+                child.wait()
+    assert [child.returncode for child in children] == [-9, 0]
+    keys = [headers["Idempotency-Key"] for headers, _ in receiver.got]
+    assert len(keys) == 2 and len(set(keys)) == 1
+    assert receiver.got[0][1] == receiver.got[1][1]
