@@ -225,7 +225,8 @@ def _leave_tombstones(store: Store, selection: Selection, tables: _Tables) -> No
     sources = " UNION ALL ".join(
         f"SELECT experiment, topic, topic_id, `partition`, `offset`, ingested_at FROM {table}"
         for table in tables.all
-        if table != "requests"
+        # Rollups are made of `pairs`, which is among these.
+        if table != "requests" and table not in tables.rollups
     )
     version = microseconds(datetime.now(UTC))
     store.command(
