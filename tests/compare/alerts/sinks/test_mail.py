@@ -38,6 +38,7 @@ class Inbox:
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        assert isinstance(envelope.content, bytes)
         mail = message_from_bytes(envelope.content, policy=POLICY)
         assert isinstance(mail, EmailMessage)
         self.mails.append((list(envelope.rcpt_tos), mail, session.ssl is not None))
