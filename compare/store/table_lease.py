@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import secrets
 import socket
 import threading
@@ -28,7 +27,7 @@ import msgspec
 from compare.store.client import Store
 from compare.store.cluster_ddl import on_cluster
 from compare.store.errors import StoreQueryError
-from compare.store.live_schema import live_tables
+from compare.store.live_schema import rows_if_there
 from ingest.errors import FatalError, RetryError
 
 _TABLE_EXISTS = 57
@@ -185,13 +184,18 @@ def leases_of(store: Store, name: str) -> tuple[dict[int, Lease], datetime]:
     Raises FatalError if a table has the name of a lease and none in its comment.
     """
     leases: dict[int, Lease] = {}
-    pattern = re.compile(re.escape(name) + r"_(\d+)")
-    for table_name, table in live_tables(store).items():
-        found = pattern.fullmatch(table_name)
-        if found is None:
+    rows = rows_if_there(
+        store,
+        "SELECT name, comment FROM system.tables"
+        " WHERE database = {database:String} AND startsWith(name, {prefix:String})",
+        {"database": store.database, "prefix": f"{name}_"},
+    )
+    for table_name, comment in rows:
+        number = table_name.removeprefix(f"{name}_")
+        if not number.isdecimal():
             continue
         try:
-            leases[int(found[1])] = msgspec.json.decode(table.comment, type=Lease)
+            leases[int(number)] = msgspec.json.decode(comment, type=Lease)
         except msgspec.DecodeError as error:
             raise FatalError(
                 f"store {store.where}: table {store.database}.{table_name} has no lease in its comment "
