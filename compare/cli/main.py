@@ -26,6 +26,7 @@ from compare.cli.rollback import rollback
 from compare.cli.rollup import rollup
 from compare.cli.run import config, run
 from compare.cli.store import migrate, sql
+from compare.cli.verdict import verdict
 from compare.cli.watch import watch
 from ingest.errors import GnomonError
 
@@ -52,6 +53,7 @@ for command in (
     inspect,
     compare,
     floor,
+    verdict,
     sql,
     migrate,
     rollup,

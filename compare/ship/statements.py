@@ -1,0 +1,191 @@
+"""The sentences of a verdict, the same in the terminal, in Markdown and in HTML; names as they are stored."""
+
+from __future__ import annotations
+
+from compare.floor import Excess
+from compare.ship.model import (
+    Decision,
+    LeftOut,
+    OpenAlert,
+    ServedNow,
+    ShipVerdict,
+    SliceBound,
+    Support,
+    Validity,
+    WorstPair,
+)
+from compare.ship.words import length, moment, number, percent, signed, whole
+
+HEADLINES: dict[Decision, str] = {
+    "ship": "Ship",
+    "hold": "Hold",
+    "need_more": "Need more pairs",
+    "no_data": "No data",
+    "mixed": "No verdict: what served changed",
+}
+
+MARKS: dict[Decision, str] = {"ship": "✓", "hold": "✕", "need_more": "…", "no_data": "?", "mixed": "≠"}
+"""Beside the word, so that no colour has to be told apart."""
+
+
+SUPPORT_HEADS = (
+    "score",
+    "pairs",
+    "mean",
+    "worst 1 %",
+    "noise floor",
+    "excess over the floor (95 %, one look)",
+)
+SLICE_HEADS = ("slice", "pairs", "candidate only", "reference only", "excess", "bounds", "")
+WORST_HEADS = ("request id", "families", "severity", "cause", "route", "time (UTC)")
+
+
+def headline(verdict: ShipVerdict) -> str:
+    """The decision in a few words."""
+    need = verdict.need
+    if need is not None and need.pairs is not None:
+        return f"Need about {whole(need.pairs)} more pairs"
+    return HEADLINES[verdict.decision]
+
+
+def need_line(verdict: ShipVerdict) -> str | None:
+    """What more pairs would do, with the assumption; None where the question does not stand."""
+    need = verdict.need
+    if need is None:
+        return None
+    if need.pairs is None:
+        return "no number of pairs can be named: the excess seen is at the margin, or too close to it"
+    when = "" if need.hours is None else f", {length(need.hours)} at the rate seen"
+    return f"about {whole(need.pairs)} more pairs to {need.towards}{when}, if {need.assumption}"
+
+
+def bound_line(verdict: ShipVerdict) -> str:
+    """The excess with its interval and counts."""
+    if verdict.excess is None:
+        return "no pair was counted"
+    terms = verdict.terms
+    return (
+        f"excess of candidate-only faults {signed(verdict.excess)}, {percent(terms.confidence)} interval"
+        f" {signed(verdict.low)} to {signed(verdict.high)} at all times, margin {percent(terms.margin)}"
+    )
+
+
+def counts_line(verdict: ShipVerdict) -> str:
+    """The numbers that the bound is made from."""
+    return (
+        f"{whole(verdict.pairs)} pairs counted: only the candidate faulty in {whole(verdict.candidate_only)},"
+        f" only the reference in {whole(verdict.reference_only)}; {whole(verdict.repeats)} repeats of a"
+        " request within an hour count with the first"
+    )
+
+
+def coverage_line(verdict: ShipVerdict) -> str:
+    """The share of traffic that the comparison speaks for."""
+    coverage = verdict.coverage
+    if coverage.share is None:
+        return "nothing was consumed"
+    records = f"{whole(coverage.covered)} of {whole(coverage.consumed)} records"
+    return f"{percent(coverage.share)} of the traffic: {records}"
+
+
+def range_line(verdict: ShipVerdict) -> str:
+    """The time that the counted pairs span."""
+    return f"{moment(verdict.first_at)} to {moment(verdict.last_at)} UTC"
+
+
+def support_cells(support: Support) -> tuple[str, str, str, str, str, str]:
+    """Under `SUPPORT_HEADS`."""
+    unit = "" if support.unit in ("", "ratio") else f" {support.unit}"
+    floor, excess = _floor_cells(support.floor)
+    return (
+        support.metric,
+        whole(support.pairs),
+        number(support.mean) + unit,
+        number(support.worst_1_percent) + unit,
+        floor,
+        excess,
+    )
+
+
+def _floor_cells(floor: Excess | None) -> tuple[str, str]:
+    if floor is None:
+        return "not measured", "-"
+    within = (
+        "no interval"
+        if floor.low is None or floor.high is None
+        else f"{number(floor.low)} to {number(floor.high)}"
+    )
+    # A distance of a score where more is better is its negative; as a floor it is shown as the score is.
+    return (
+        f"{number(abs(floor.floor))} ({whole(floor.requests)} asked twice)",
+        f"{number(floor.excess)} ({within})",
+    )
+
+
+def slice_cells(one: SliceBound) -> tuple[str, str, str, str, str, str, str]:
+    """Under `SLICE_HEADS`."""
+    return (
+        f"{one.dimension.replace('_', ' ')} {one.value}",
+        whole(one.pairs),
+        whole(one.candidate_only),
+        whole(one.reference_only),
+        signed(one.excess),
+        f"{signed(one.low)} to {signed(one.high)}",
+        "on hold" if one.is_dissenting else "",
+    )
+
+
+def worst_cells(pair: WorstPair) -> tuple[str, str, str, str, str, str]:
+    """Under `WORST_HEADS`."""
+    return (
+        pair.request_id,
+        ", ".join(pair.families),
+        f"{pair.severity:.2f}",
+        pair.probable_cause,
+        pair.route,
+        moment(pair.mirrored_at),
+    )
+
+
+def left_out_line(one: LeftOut) -> str:
+    """Records that no rate counts, with the reason."""
+    return f"{one.kind.replace('_', ' ')}: {one.reason.replace('_', ' ') or 'no reason stored'}"
+
+
+def alert_line(alert: OpenAlert) -> str:
+    """An alert that is firing."""
+    return f"{alert.severity} since {moment(alert.fired_at)}: {alert.summary}"
+
+
+def validity_line(validity: Validity) -> str:
+    """Answers that do not fit, by side, beside the reference against itself."""
+    name = "fit a schema" if validity.kind == "schema" else "be JSON"
+    noise = "no noise pair has such answers"
+    if validity.noise_pairs:
+        flips = f"{whole(validity.noise_flips)} of {whole(validity.noise_pairs)}"
+        noise = f"the reference against itself differs in {flips}"
+    return (
+        f"of {whole(validity.pairs)} pairs whose answers should {name}, only the candidate's does"
+        f" not in {whole(validity.candidate_only_invalid)}, only the reference's in"
+        f" {whole(validity.reference_only_invalid)}; {noise}"
+    )
+
+
+def served_line(served: ServedNow) -> str:
+    """What one endpoint said that it serves."""
+    told = [
+        served.model,
+        served.quantization,
+        " ".join(part for part in (served.engine, served.engine_version) if part) or None,
+        f"weights sha256 {served.weights_sha256[:16]}" if served.weights_sha256 else None,
+        f"file {served.model_file}" if served.model_file else None,
+        f"{whole(served.weights_bytes)} bytes" if served.weights_bytes is not None else None,
+        f"config {served.config_hash[:16]}" if served.config_hash else None,
+        f"chat template {served.chat_template_sha256[:16]}" if served.chat_template_sha256 else None,
+        f"context {whole(served.context_tokens)} tokens" if served.context_tokens is not None else None,
+    ]
+    until = "" if served.until_at is None else f" until {moment(served.until_at)}"
+    return (
+        f"{served.role} {served.endpoint_name}: {', '.join(part for part in told if part) or 'nothing told'};"
+        f" since {moment(served.seen_at)}{until}"
+    )
