@@ -43,12 +43,12 @@ SliceKey = tuple[str, str]
 class MetricBaseline(msgspec.Struct, frozen=True, kw_only=True):
     """One metric's baseline. While `is_open`, pairs are still being added to the series' own parts.
 
-    `version` counts the metric's baselines of one experiment and candidate from 1; times are Unix
+    `version` counts up; an open one has that of the closed one before it, 0 if there was none. times are Unix
     milliseconds of the first and last pair. `swing` and `spreads` are in units of x, or of the rank.
     """
 
     metric: str
-    version: int = 1
+    version: int = 0
     chosen_by: Literal["program", "person"] = "program"
     is_open: bool = True
     from_ms: int | None = None
@@ -78,16 +78,18 @@ def deviation_between(groups: Iterable[Moments]) -> float:
 
 
 def closed(
-    opened: MetricBaseline, parts: Mapping[SliceKey, Part], *, min_pairs: int, from_ms: int, to_ms: int
+    before: MetricBaseline, parts: Mapping[SliceKey, Part], *, min_pairs: int, from_ms: int, to_ms: int
 ) -> MetricBaseline:
-    """The complete baseline of these parts. Raises ValueError if the whole experiment's holds nothing."""
+    """The baseline of these parts, the next version after `before`. Raises ValueError if the whole
+    experiment's holds nothing.
+    """
     whole = parts.get(("experiment", ""), Part())
     if not whole.moments.n:
-        raise ValueError(f"baseline of {opened.metric} holds no pair")
+        raise ValueError(f"baseline of {before.metric} holds no pair")
     ranks = None if whole.sketch is None else Ranks(whole.sketch)
     spreads: dict[str, float] = {}
     own: dict[str, dict[str, Part]] = {}
-    for dimension in BY_NAME[opened.metric].dimensions[1:]:
+    for dimension in BY_NAME[before.metric].dimensions[1:]:
         inside = {value: part for (name, value), part in sorted(parts.items()) if name == dimension}
         spreads[dimension] = WIDTHS * deviation_between(_in_ranks(part, ranks) for part in inside.values())
         enough = {value: _bare(part) for value, part in inside.items() if part.moments.n >= min_pairs}
@@ -101,7 +103,9 @@ def closed(
     if len(hours) < HOURS_OF_A_DAY:
         swing = max(swing, max(spreads.values(), default=0.0) / WIDTHS)
     return msgspec.structs.replace(
-        opened,
+        before,
+        version=before.version + 1,
+        chosen_by="program",
         is_open=False,
         from_ms=from_ms,
         to_ms=to_ms,

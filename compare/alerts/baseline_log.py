@@ -1,7 +1,7 @@
 """The table of baselines: each version of each metric's, chosen by the program or by a person.
 
-The row with the highest version is in force. A person's `set` adds a closed one and `reset` an open one; the
-program closes an open one in place. Version 1 is always the program's, so a person's first is 2.
+The row with the highest version is in force. A person's `set` adds a closed one and `reset` an open one;
+what is learned from then on is closed by the program under the next version, and once more after a day.
 """
 
 from __future__ import annotations
@@ -74,37 +74,37 @@ def current_baselines(
 ) -> dict[str, MetricBaseline]:
     """By metric the baseline in force, for a state whose series are tested against the versions `closed`.
 
-    The program's own version that the state does not know yet was written by a fold that did not come to
-    store its state: that fold is repeated, so the version is still open. Raises FatalError if a row cannot
-    be read, naming it.
+    A version of the program's that the state does not know was written by a fold that did not come to store
+    its state; that fold is repeated, so what was in force before it still is. Raises FatalError if a row
+    cannot be read, naming it.
     """
     rows = store.query(
         "SELECT metric, version, document FROM alert_baselines FINAL"
         " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
-        " ORDER BY metric, version DESC LIMIT 1 BY metric",
+        " ORDER BY metric, version DESC LIMIT 3 BY metric",
         {"experiment": experiment, "candidate": candidate},
     ).rows
-    found = {}
+    found: dict[str, MetricBaseline] = {}
     for metric, version, document in rows:
         try:
             one = msgspec.json.decode(document, type=MetricBaseline)
         except msgspec.MsgspecError as error:
             where = f"{experiment}/{candidate} {metric} version {version}"
             raise FatalError(f"alert_baselines row {where}: {error}") from error
-        if one.chosen_by == "program" and not one.is_open and closed.get(metric) != one.version:
-            one = MetricBaseline(metric=metric, version=one.version)
-        found[str(metric)] = one
+        is_known = one.chosen_by == "person" or one.version == closed.get(metric)
+        if is_known and metric not in found:
+            found[str(metric)] = one
     return found
 
 
 def next_version(store: Store, experiment: str, candidate: str, metric: str) -> int:
-    """The version of a baseline that a person chooses now."""
+    """The version of a baseline that a person chooses now: over those that the program may be closing."""
     rows = store.query(
         "SELECT max(version) FROM alert_baselines WHERE experiment = {experiment:String}"
         " AND candidate = {candidate:String} AND metric = {metric:String}",
         {"experiment": experiment, "candidate": candidate, "metric": metric},
     ).rows
-    return max(int(rows[0][0]), 1) + 1
+    return int(rows[0][0]) + 3
 
 
 def _time(milliseconds: int | None) -> datetime | None:

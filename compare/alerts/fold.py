@@ -16,13 +16,14 @@ import numpy as np
 
 from compare.alerts.advance import Rows, Turn, advance, restarted
 from compare.alerts.alert import Alert
-from compare.alerts.baseline import MetricBaseline, closed, part_for, tolerated
-from compare.alerts.chunk import Chunk, Column, FirstInHour, Identity, Seen, chunk_of
+from compare.alerts.baseline import MetricBaseline, part_for, tolerated
+from compare.alerts.chunk import Chunk, Column, FirstInHour, Identity, Seen, SliceRows, chunk_of
 from compare.alerts.cursor import Cursor, PartitionKey
 from compare.alerts.describe import firing_alert, resolved_alert
 from compare.alerts.drift import HourResult, result_of
 from compare.alerts.edetector import ONE, DetectorSpec, Floats, Ints
-from compare.alerts.learning import HOUR_MS, Part, learned
+from compare.alerts.learner import Learner
+from compare.alerts.learning import HOUR_MS
 from compare.alerts.life_group import choose_group
 from compare.alerts.metrics import BY_NAME, DIMENSIONS, METRICS, SERIES_FACTOR, Metric
 from compare.alerts.series import FoldedPair, HourSum, SeriesKey, SeriesState
@@ -86,8 +87,8 @@ class Folder:
         self.hour_first: dict[PartitionKey, int] | None = None
         """First offset folded by partition in the hour that began during this fold, if one began."""
         self._baselines = dict(state.baselines)
+        self._learner = Learner(settings, self.series, self.changed, self._baselines)
         self._refused = dict(state.refused)
-        self._closed: list[str] = []
         self._slices = {(key.dimension, key.value) for key in self.series}
         self._ranks: dict[tuple[str, str, str], Ranks] = {}
         self._turns: list[_Event] = []
@@ -108,7 +109,7 @@ class Folder:
             self._baselines,
             self._refused,
             tuple(self._results.values()),
-            tuple(self._closed),
+            tuple(self._learner.closed),
         )
 
     def fold(self, pairs: Iterable[tuple[int, FoldedPair]], next_offsets: dict[PartitionKey, int]) -> None:
@@ -145,13 +146,7 @@ class Folder:
                 there = column.is_there
                 rows = {one: inside[there[inside]] for one, inside in rows.items()}
             rows = {one: inside for one, inside in rows.items() if inside.size}
-            start = 0
-            if self._declared(metric) is None and self._baseline(metric).is_open:
-                start = self._learn(metric, column, rows, chunk)
-            for (dimension, value), inside in rows.items():
-                inside = inside[inside >= start] if start else inside
-                if inside.size:
-                    self._move(metric, SeriesKey(metric.name, dimension, value), column, inside, chunk)
+            self._fold_metric(metric, rows, chunk)
         self._tell(chunk.at_ms, chunk.identity)
 
     def _admitted(self, chunk: Chunk) -> dict[tuple[str, str], Ints]:
@@ -168,6 +163,40 @@ class Folder:
             admitted[one] = rows
         return admitted
 
+    def _fold_metric(self, metric: Metric, rows: SliceRows, chunk: Chunk) -> None:
+        """Learn and test in the order of the pairs: a baseline tests the pairs after its last."""
+        learner = self._learner
+        if self._declared(metric) is None:
+            if learner.baseline(metric).is_open:
+                end, is_complete = learner.end_of_first(metric, rows, chunk)
+                learner.add(metric, _before(rows, end), chunk)
+                if is_complete:
+                    learner.close(metric, int(chunk.at_ms[end - 1]))
+                rows = _after(rows, end)
+            if learner.is_refining(metric):
+                end, is_complete = learner.end_of_second(metric, rows, chunk)
+                tested = _before(rows, end)
+                self._test(metric, tested, chunk)
+                if self._is_alarmed(metric):
+                    learner.give_up(metric)
+                else:
+                    learner.add(metric, tested, chunk)
+                    if is_complete:
+                        learner.close(metric, int(chunk.at_ms[end - 1]))
+                rows = _after(rows, end)
+        self._test(metric, rows, chunk)
+
+    def _test(self, metric: Metric, rows: SliceRows, chunk: Chunk) -> None:
+        for (dimension, value), inside in rows.items():
+            key = SeriesKey(metric.name, dimension, value)
+            self._move(metric, key, chunk.columns[metric.name], inside, chunk)
+
+    def _is_alarmed(self, metric: Metric) -> bool:
+        """Whether the metric has an open alert, or had one in this chunk, in any slice."""
+        return any(event.key.metric == metric.name for event in self._turns) or any(
+            key.metric == metric.name and state.alert is not None for key, state in self.series.items()
+        )
+
     def _declared(self, metric: Metric) -> float | None:
         settings = self._settings
         return {
@@ -181,58 +210,6 @@ class Folder:
             "failed_rate": settings.tolerated_failed_rate,
         }.get(metric.name)
 
-    def _baseline(self, metric: Metric) -> MetricBaseline:
-        return self._baselines.get(metric.name) or MetricBaseline(metric=metric.name)
-
-    def _learn(self, metric: Metric, column: Column, rows: dict[tuple[str, str], Ints], chunk: Chunk) -> int:
-        """Add to the open baseline, and close it when it is complete. Returns the first row after it."""
-        opened = self._baseline(metric)
-        whole = rows.get(("experiment", ""), np.zeros(0, dtype=np.int64))
-        before = self._part(SeriesKey(metric.name, "experiment", ""), opened.version)
-        if not whole.size:
-            return int(chunk.time_ms.size)
-        first_ms = int(chunk.at_ms[whole[0]]) if before.first_ms is None else before.first_ms
-        counts = before.moments.n + 1 + np.arange(whole.size)
-        hours = (chunk.time_ms[whole] - first_ms) / HOUR_MS
-        settings = self._settings
-        is_enough = (counts >= settings.baseline_min_pairs) & (hours >= settings.baseline_min_hours)
-        last = int(whole[is_enough.argmax()]) if is_enough.any() else None
-        end = int(chunk.time_ms.size) if last is None else last + 1
-        for (dimension, value), inside in rows.items():
-            inside = inside[inside < end]
-            if not inside.size:
-                continue
-            key = SeriesKey(metric.name, dimension, value)
-            part = learned(
-                self._part(key, opened.version),
-                column.x[inside],
-                chunk.at_ms[inside],
-                is_rank=metric.kind == "rank",
-                is_whole=dimension == "experiment",
-            )
-            self._put(key, learning=part, learning_version=opened.version)
-        if last is not None:
-            self._close(metric, opened, first_ms, int(chunk.at_ms[last]))
-        return end
-
-    def _close(self, metric: Metric, opened: MetricBaseline, from_ms: int, to_ms: int) -> None:
-        parts = {}
-        for key, state in list(self.series.items()):
-            if key.metric == metric.name and state.learning is not None:
-                if state.learning_version == opened.version:
-                    parts[key.dimension, key.value] = state.learning
-                self._put(key, learning=None)
-        self._closed.append(metric.name)
-        self._baselines[metric.name] = closed(
-            opened, parts, min_pairs=self._settings.baseline_min_pairs, from_ms=from_ms, to_ms=to_ms
-        )
-
-    def _part(self, key: SeriesKey, version: int) -> Part:
-        state = self.series.get(key)
-        if state is None or state.learning is None or state.learning_version != version:
-            return Part()
-        return state.learning
-
     def _put(self, key: SeriesKey, **changes: object) -> SeriesState:
         state = msgspec.structs.replace(self.series.get(key) or SeriesState(key), **changes)
         self.series[key] = state
@@ -243,7 +220,7 @@ class Folder:
         """The detector of a series, None where its baseline leaves nothing to bet on."""
         declared, version = self._declared(metric), 0
         if declared is None:
-            baseline = self._baseline(metric)
+            baseline = self._learner.baseline(metric)
             declared, version = tolerated(baseline, key.dimension, key.value), baseline.version
         if declared is None:
             return None
@@ -288,16 +265,16 @@ class Folder:
         declared = self._declared(metric)
         if declared is not None:
             return declared
-        part, _ = part_for(self._baseline(metric), key.dimension, key.value)
+        part, _ = part_for(self._learner.baseline(metric), key.dimension, key.value)
         return 0.5 if metric.kind == "rank" else part.moments.mean
 
     def _ranks_of(self, metric: Metric, key: SeriesKey) -> Ranks:
-        part, is_own = part_for(self._baseline(metric), key.dimension, key.value)
+        part, is_own = part_for(self._learner.baseline(metric), key.dimension, key.value)
         name = (metric.name, key.dimension, key.value) if is_own else (metric.name, "", "")
         if name not in self._ranks:
             if part.sketch is None:
                 raise ValueError(
-                    f"baseline of {metric.name} version {self._baseline(metric).version}: no sketch"
+                    f"baseline of {metric.name} version {self._learner.baseline(metric).version}: no sketch"
                 )
             self._ranks[name] = Ranks(part.sketch)
         return self._ranks[name]
@@ -338,6 +315,16 @@ class Folder:
         """The same alarm at the same pair has the same id on every replay."""
         parts = [self._experiment, self._candidate, *msgspec.structs.astuple(key), *identity]
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+
+
+def _before(rows: SliceRows, end: int) -> SliceRows:
+    cut = {one: inside[: np.searchsorted(inside, end)] for one, inside in rows.items()}
+    return {one: inside for one, inside in cut.items() if inside.size}
+
+
+def _after(rows: SliceRows, end: int) -> SliceRows:
+    cut = {one: inside[np.searchsorted(inside, end) :] for one, inside in rows.items()}
+    return {one: inside for one, inside in cut.items() if inside.size}
 
 
 def _in_hour(hour: HourSum | None, hour_ms: int, x: Floats) -> HourSum:

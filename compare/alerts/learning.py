@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.alerts.edetector import ONE
-from compare.alerts.sketch import Sketch, extended
+from compare.alerts.sketch import CAPACITY, SLICE_CAPACITY, Sketch, extended
 
 HOUR_MS = 3_600_000
 HOURS_KEPT = 168
@@ -78,7 +78,8 @@ def learned(
         for hour, inside in slots:
             kept = values.get(hour, ())
             values[hour] = kept + tuple(x[inside][: HOUR_VALUES - len(kept)].tolist())
-        sketch = extended(part.sketch or Sketch(), x.tolist())
+        capacity = CAPACITY if is_whole else SLICE_CAPACITY
+        sketch = extended(part.sketch or Sketch(capacity), x)
         counted = Moments(part.moments.n + x.size)
         return Part(counted, sketch=sketch, hour_values=values, first_ms=first_ms)
     hours = dict(part.hours)

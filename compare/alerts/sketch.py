@@ -1,62 +1,80 @@
 """The distribution of a baseline in bounded space: mid-ranks whose error is known.
 
-Values are kept in levels, an item of level k standing for 2^k values. A level that holds `CAPACITY` items
-is sorted and every second one moves up, the first of each two and the second in turn. Each such step moves
-the rank of any value by at most 2^k, and the sum of these is kept as `error`: the truth is within it for
-certain. Up to `CAPACITY` - 1 values are kept exactly; n values take about `CAPACITY` * (1 + log2(n /
-`CAPACITY`)) numbers at most, and error / n is about log2(2 n / `CAPACITY`) / `CAPACITY` (Manku, Rajagopalan
-and Lindsay, 1998).
+Values are kept in levels, an item of level k standing for 2^k values. A level that holds `capacity` items is
+sorted and every second one moves up, the first of each two and the second in turn. Each such step moves the
+rank of any value by at most 2^k, and the sum of these is kept as `error`: the truth is within it for certain.
+Up to `capacity` - 1 values are kept exactly; n values take about `capacity` * (1 + log2(n / `capacity`))
+numbers at most, and error / n is about log2(2 n / `capacity`) / `capacity` (Manku, Rajagopalan and
+Lindsay, 1998).
 
-The same values in the same order give the same sketch, whatever the chunks they came in.
+Values are held, and looked up, as 32-bit floats, which keeps their order. The same values in the same order
+give the same sketch, whatever the chunks they came in.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 CAPACITY = 2048
+"""Of the whole experiment: about 2 numbers in 1,000 of error with 20,000 values."""
+SLICE_CAPACITY = 512
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 
 class Sketch(msgspec.Struct, frozen=True):
-    """`n` values; `error` bounds how far, in values, any rank is from the truth."""
+    """`n` values; `error` bounds how far, in values, any rank is from the truth.
 
+    `levels` hold the bytes of little-endian 32-bit floats.
+    """
+
+    capacity: int = CAPACITY
     n: int = 0
     error: int = 0
-    levels: tuple[tuple[float, ...], ...] = ((),)
+    levels: tuple[bytes, ...] = (b"",)
 
 
-def extended(sketch: Sketch, values: Sequence[float]) -> Sketch:
+def extended(sketch: Sketch, values: Floats) -> Sketch:
     """The sketch with these values added, in this order."""
-    levels = [list(level) for level in sketch.levels]
+    levels = [_numbers(level) for level in sketch.levels]
     n, error, start = sketch.n, sketch.error, 0
-    while start < len(values):
-        taken = values[start : start + CAPACITY - len(levels[0])]
-        levels[0] += taken
-        n, start = n + len(taken), start + len(taken)
+    rest = _single(values)
+    while start < rest.size:
+        taken = rest[start : start + sketch.capacity - levels[0].size]
+        levels[0] = np.concatenate([levels[0], taken])
+        n, start = n + taken.size, start + taken.size
         level = 0
-        while len(levels[level]) == CAPACITY:
+        while levels[level].size == sketch.capacity:
             if level + 1 == len(levels):
-                levels.append([])
-            is_odd = n // (CAPACITY << level) % 2
-            levels[level + 1] += sorted(levels[level])[is_odd::2]
-            levels[level].clear()
+                levels.append(levels[0][:0])
+            is_odd = n // (sketch.capacity << level) % 2
+            levels[level + 1] = np.concatenate([levels[level + 1], np.sort(levels[level])[is_odd::2]])
+            levels[level] = levels[level][:0]
             error, level = error + (1 << level), level + 1
-    return Sketch(n, error, tuple(tuple(level) for level in levels))
+    return Sketch(sketch.capacity, n, error, tuple(level.tobytes() for level in levels))
+
+
+def _single(values: Floats) -> Singles:
+    # A ratio may be over what 32 bits hold: it is then larger than all others, as it should be.
+    limit = float(np.finfo(np.float32).max)
+    return np.asarray(np.clip(values, -limit, limit), dtype="<f4")
+
+
+def _numbers(level: bytes) -> Singles:
+    return np.frombuffer(level, dtype="<f4")
 
 
 class Ranks:
-    """Mid-ranks in a sketch."""
+    """Mid-ranks in a sketch that holds something."""
 
     def __init__(self, sketch: Sketch) -> None:
-        self.values = np.concatenate([np.asarray(level, dtype=np.float64) for level in sketch.levels])
+        levels = [_numbers(level) for level in sketch.levels]
+        self.values = np.concatenate(levels)
         self.weights = np.concatenate(
-            [np.full(len(level), 1 << k, dtype=np.int64) for k, level in enumerate(sketch.levels)]
+            [np.full(level.size, 1 << k, dtype=np.int64) for k, level in enumerate(levels)]
         )
         order = np.argsort(self.values, kind="stable")
         self._sorted = self.values[order]
@@ -64,6 +82,7 @@ class Ranks:
 
     def of(self, x: Floats) -> Floats:
         """The share of the baseline below each value, plus half of the share that equals it: in [0, 1]."""
-        left = self._below[np.searchsorted(self._sorted, x, side="left")]
-        right = self._below[np.searchsorted(self._sorted, x, side="right")]
+        single = _single(x)
+        left = self._below[np.searchsorted(self._sorted, single, side="left")]
+        right = self._below[np.searchsorted(self._sorted, single, side="right")]
         return np.asarray((left + right) / (2.0 * self._below[-1]), dtype=np.float64)

@@ -7,7 +7,7 @@ from compare.alerts.series import FoldedPair
 
 
 def pair(partition: int, offset: int, ms: int) -> FoldedPair:
-    return FoldedPair("t", partition, offset, ms, f"{partition}-{offset}", "", True, False, False, False)
+    return FoldedPair(topic_id="t", partition=partition, offset=offset, mirrored_ms=ms, is_counted=True)
 
 
 def feed(partition: int, pairs: list[FoldedPair], end: int, *, behind: bool = False, start: int = 0) -> Feed:
@@ -109,3 +109,17 @@ def test_every_pair_is_folded_exactly_once_whatever_arrives_when(seed: int) -> N
         seen += [(p.topic_id, p.partition, p.offset) for _, p in taken]
     expected = sorted((key[0], key[1], offset) for key, pairs in stored.items() for offset in pairs)
     assert sorted(seen) == expected
+
+
+def test_outcome_that_is_held_back_is_not_folded_again_and_its_offset_stays_open() -> None:
+    """An outcome moves the accounting once; a pair that later takes its place is still folded."""
+    away = FoldedPair(topic_id="t", partition=0, offset=1, mirrored_ms=20, outcome="failed")
+    late = pair(0, 2, 90)
+    ready = Feed(Cursor("t", 0, 0), (pair(0, 0, 10), away, late), 3, False, 0, open_offsets=(1,))
+    taken, cursors = merge([ready, feed(1, [pair(1, 0, 50)], 1, behind=True)])
+    assert [(p.partition, p.offset) for _, p in taken] == [(0, 0), (0, 1), (1, 0)]
+    assert (cursors["t", 0].next_offset, cursors["t", 0].open_offsets) == (2, (1,))
+    again = Feed(cursors["t", 0], (pair(0, 1, 25), late), 3, False, 0, open_offsets=(1,))
+    taken, cursors = merge([again])
+    assert [(p.outcome, p.offset) for _, p in taken] == [("pair", 1), ("pair", 2)]
+    assert (cursors["t", 0].next_offset, cursors["t", 0].open_offsets) == (3, ())

@@ -260,7 +260,10 @@ def test_unscored_mirrored_and_history_faulty_pairs_do_not_count(writer: Writer)
 
 def test_without_a_tolerance_a_baseline_comes_first(writer: Writer) -> None:
     settings = AlertSettings(
-        baseline_min_pairs=100, mean_pairs_between_false_alarms=77, tolerated_excess_rate=0.01
+        baseline_min_pairs=100,
+        baseline_hours=0.0,
+        mean_pairs_between_false_alarms=77,
+        tolerated_excess_rate=0.01,
     )
     for offset in range(99):
         writer.pair(offset, worse="candidate" if offset == 50 else "")
