@@ -18,6 +18,9 @@ from ingest.settings_rollback import RollbackSettings
 Status = Literal["started", "done", "failed", "recorded"]
 """`started`: the command runs, or was interrupted. `recorded`: there is no command."""
 
+_LEAST_PREFIX = 6
+"""Characters of an id that must be typed: `rb-` and three more."""
+
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `rollback_approvals_v1`. Times are UTC. `output` is the end of what the command printed."""
@@ -43,7 +46,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_call(store: Store, decision_id: str) -> Decision:
     """Return the newest change of a call by its id, which may be cut short. Raises FatalError."""
-    found = read_decisions(store, decision_id=decision_id, limit=1000) if decision_id else []
+    is_long = len(decision_id) >= _LEAST_PREFIX
+    found = read_decisions(store, decision_id=decision_id, limit=1000) if is_long else []
     names = {one.decision_id for one in found}
     if len(names) > 1:
         raise FatalError(

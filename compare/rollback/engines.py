@@ -72,7 +72,9 @@ def condition_c(
     quiet = [rule.name for rule, one in judged if one.state == "quiet"]
     if not quiet:
         return Condition("off", "no page tells of this candidate's engine (rollback.pages)", evidence)
-    return Condition("quiet", f"{len(quiet)} rules quiet: {', '.join(quiet[:8])}", evidence)
+    return Condition(
+        "quiet", f"{len(quiet)} rule{'s' * (len(quiet) != 1)} quiet: {', '.join(quiet[:8])}", evidence
+    )
 
 
 def _over_pages(rule: RollbackRule, histories: Mapping[str, Sequence[Look]], interval_s: float) -> Finding:
