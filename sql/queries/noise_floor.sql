@@ -2,11 +2,22 @@
 -- Grain: one experiment, candidate, side that was asked twice, and metric.
 -- Parameter: experiment String = ''; only this experiment, all of them where it is empty
 -- Parameter: days UInt32 = 7; how many days back from now
+-- Parameter: most_repeats UInt32 = 200000; about so many repeats are looked at, chosen by a hash of their
+--   positions; all of them where there are fewer
 -- Note: Only requests that were asked twice: `difference` is the mean over them of (the candidate's score
 --   minus the repeat's), turned so that more is worse, and `standard_error` that of this mean, NULL under two
 --   requests. `candidate_mean` and `repeat_mean` are the scores as they are. `gnomon floor` gives intervals
 --   over both sides.
 -- Example: gnomon sql @noise_floor --set experiment=q4-rollout
+WITH
+    (
+        SELECT {most_repeats:UInt32} / greatest(count(), {most_repeats:UInt32}, 1)
+        FROM noise_pairs_v1
+        WHERE ({experiment:String} = '' OR experiment = {experiment:String})
+          AND ingested_at >= now() - toIntervalDay({days:UInt32})
+          AND mirrored_at >= now() - toIntervalDay({days:UInt32})
+    ) AS share,
+    cityHash64(topic_id, `partition`, `offset`) % 1000000 / 1000000 AS draw
 SELECT
     experiment,
     candidate,
@@ -29,6 +40,7 @@ FROM
     WHERE ({experiment:String} = '' OR experiment = {experiment:String})
       AND ingested_at >= now() - toIntervalDay({days:UInt32})
       AND mirrored_at >= now() - toIntervalDay({days:UInt32})
+      AND draw < share
       AND NOT has(tags, 'history_faulty')
 ) AS pairs
 INNER JOIN
@@ -42,6 +54,7 @@ INNER JOIN
     WHERE ({experiment:String} = '' OR experiment = {experiment:String})
       AND ingested_at >= now() - toIntervalDay({days:UInt32})
       AND mirrored_at >= now() - toIntervalDay({days:UInt32})
+      AND draw < share
 ) AS noise USING (experiment, candidate, topic_id, `partition`, `offset`)
 ARRAY JOIN
     [
