@@ -12,7 +12,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from compare.alerts.status import RunnerStatus
 from compare.counters import Counters
+from compare.operations.alert_metrics import AlertCollector
 from compare.operations.golden_metrics import GoldenCollector
 from compare.operations.metrics import ServiceMetrics
 from compare.operations.rollback_metrics import RollbackCollector
@@ -42,6 +44,7 @@ def metrics_page() -> str:
     }
     state = ServiceState(experiment="e", store_away_s=lambda: 0.0, **parts)
     registry = ServiceMetrics(state).registry
+    registry.register(AlertCollector(lambda: RunnerStatus(is_leader=True, last_run_s=1.0)))
     registry.register(GoldenCollector(lambda: ()))
     registry.register(RollbackCollector(dict))
     return generate_latest(registry).decode()
