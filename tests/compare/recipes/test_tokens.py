@@ -72,7 +72,7 @@ def test_token_roles(world: World) -> None:
         forced=Forced(reference=Tokens([token] * 3), candidate=Tokens([token] * 3)),
     )
     world.flush()
-    rows = world.ask("token_roles")
+    rows = world.ask("token_roles", of_context="")
     assert column(rows, "context", "role", "positions", "scored_positions") == [
         ("forced", "key", 2, 2),
         ("forced", "prose", 1, 1),
@@ -87,6 +87,8 @@ def test_token_roles(world: World) -> None:
     assert column(rows, "top1_agreement_ratio") == [0.5, 1.0, None]
     assert column(rows, "entropy_shift_mean_nats") == [None, None, 0.5]
     assert column(rows, "divergences") == [None, None, 1]
+    assert world.ask("token_roles") == rows[:2]
+    assert world.ask("token_roles", of_context="prefix") == rows[2:]
 
 
 def parted(at: int, *, near: bool) -> Divergence:
