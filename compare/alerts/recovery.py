@@ -1,11 +1,11 @@
-"""When an open alert ends: a reverse e-detector that accuses "it is still at what it was when it fired".
+"""When an open alert ends: a reverse e-detector that accuses "it is still far from what is tolerated".
 
-At the alarm the leading bet's excursion says how bad it is, and `level` is set a little on the tolerated
-side of that (the lower end of a rate's 95 % interval, or three quarters of the way from tolerated to seen
-for the other kinds). W <- max(W, 1) * e' at each further pair, where e' has mean at most 1 as long as the
-mean of x, given the past, is at `level` or worse: so an alert whose level stays is resolved at most once in
-`patience` pairs on average, under any peeking. S begins at 1 with the alarm, and again whenever the mean of
-W is at most 1: it then is of those pairs only that speak for a recovery.
+At the alarm the leading bet's excursion says how bad it is, and `level` is set half way from what is
+tolerated to that: the geometric mean of rates, the middle for the other kinds. W <- max(W, 1) * e' at each
+further pair, where e' has mean at most 1 as long as the mean of x, given the past, is at `level` or worse:
+so an alert is resolved at most once in `patience` pairs on average while it stays so bad, under any
+peeking. S begins at 1 with the alarm, and again whenever the mean of W is at most 1: it then is of those
+pairs only that speak for a recovery.
 
 - Resolved: mean W >= `patience` and mean S < 1.5: no longer where it was, and nothing says that it is worse
   than tolerated.
@@ -20,13 +20,12 @@ import math
 
 import numpy as np
 
-from compare.alerts.binomial import lower_bound
 from compare.alerts.edetector import MARGIN, MAX_P1, STAKES, Bet, DetectorSpec, Floats, Recovery
 from compare.alerts.metrics import Kind
 
 RESOLVED_BELOW = 1.5
 """A firing detector is resolved only while the mean of S is below this."""
-SHARE_OF_SEEN = 0.75
+SHARE_OF_SEEN = 0.5
 
 
 def recovery_from(spec: DetectorSpec, lead: Bet) -> Recovery:
@@ -37,8 +36,7 @@ def recovery_from(spec: DetectorSpec, lead: Bet) -> Recovery:
 
 def _level(spec: DetectorSpec, lead: Bet) -> float:
     if spec.kind in ("regression_rate", "accounting_rate"):
-        low = lower_bound(lead.candidate, lead.pairs, 0.025)
-        return min(max(low, math.sqrt(spec.tolerated * lead.candidate / lead.pairs)), MAX_P1)
+        return min(math.sqrt(spec.tolerated * lead.total / lead.pairs), MAX_P1)
     return spec.tolerated + SHARE_OF_SEEN * (lead.total / lead.pairs - spec.tolerated)
 
 
