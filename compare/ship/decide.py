@@ -207,7 +207,8 @@ def _warnings(evidence: Evidence, terms: Terms, changed_at: tuple[datetime, ...]
             " counted: what is left out may differ"
         )
     if evidence.alerts:
-        found.append(f"{len(evidence.alerts)} alerts are firing")
+        number = len(evidence.alerts)
+        found.append("an alert is firing" if number == 1 else f"{number} alerts are firing")
     found += [
         f"more values of {name.replace('_', ' ')} than are looked at: only the first to appear have bounds"
         for name in evidence.tally.cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -32,23 +33,28 @@ p, ul { margin: 6px 0; } ul { padding-left: 20px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px;
   font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 4px 12px 4px 0; vertical-align: top;
+th, td { text-align: left; padding: 4px 14px 4px 0; vertical-align: top;
   border-bottom: 1px solid var(--line); }
-th { color: var(--faint); font-weight: 600; }
-td { overflow-wrap: normal; } td:first-child { overflow-wrap: anywhere; min-width: 8em; }
+th { color: var(--faint); font-weight: 600; } th, td.number { white-space: nowrap; }
+td { min-width: 9em; max-width: 24em; } td.number { min-width: 0; }
 td.held { color: var(--hold); font-weight: 600; white-space: nowrap; }
 pre { background: var(--panel); padding: 8px 10px; white-space: pre-wrap; font-size: 13px;
   margin: 4px 0 10px; }
-svg { width: 100%; height: auto; display: block; margin-top: 8px; }
+svg { width: 100%; min-width: 640px; height: auto; display: block; margin-top: 8px; }
 svg text { fill: var(--ink); font-size: 13px; }
 svg .faint { fill: var(--faint); } svg .axis { stroke: var(--line); } svg .margin { stroke: var(--ink); }
 svg .bar { stroke: var(--open); fill: var(--open); }
 svg .bar.over { stroke: var(--hold); fill: var(--hold); }
 svg .bar.under { stroke: var(--ship); fill: var(--ship); }
-@media print { body { max-width: none; padding: 0; font-size: 11px; }
-  h2 { margin-top: 14px; break-after: avoid; }
-  table { font-size: 10px; } tr, svg { break-inside: avoid; } .scroll { overflow: visible; } }
+@page { margin: 11mm; }
+@media print { body { max-width: none; padding: 0; font-size: 9px; line-height: 1.3; }
+  h1 { font-size: 18px; } h2 { margin: 7px 0 2px; font-size: 11px; padding: 0; break-after: avoid; }
+  .bound { font-size: 11px; } table, pre { font-size: 8px; } p, ul { margin: 2px 0; }
+  th, td { padding: 0 8px 0 0; }
+  .scroll { overflow: visible; } tr { break-inside: avoid; } svg { width: 62%; min-width: 0; margin: 0; } }
 """
+
+_NUMBER = re.compile(r"[+\N{MINUS SIGN}]?\d[\d.,]*( |$)|\d{4}-|-$|$|not measured$")
 
 
 def html_page(verdict: ShipVerdict) -> str:
@@ -69,7 +75,7 @@ def html_page(verdict: ShipVerdict) -> str:
     ]
     if verdict.pairs:
         note = f"All bounds of slices hold together at all times, with {confidence}."
-        parts.append(_section("Bounds", chart, note))
+        parts.append(_section("Bounds", f'<div class="scroll" tabindex="0">{chart}</div>', note))
     parts.append(
         _section(
             "Coverage",
@@ -141,13 +147,17 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return ""
     head = "".join(f'<th scope="col">{_text(name)}</th>' for name in heads)
     body = "".join(
-        "<tr>"
-        + "".join(f"<td{' class=held' if cell == 'on hold' else ''}>{_text(cell)}</td>" for cell in row)
-        + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td{_class(cell)}>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="scroll" tabindex="0">{table}</div>'
+
+
+def _class(cell: str) -> str:
+    """What a cell is: the mark of a slice on hold, a number that stays on its line, or text."""
+    if cell == "on hold":
+        return ' class="held"'
+    return ' class="number"' if _NUMBER.match(cell) and len(cell) <= 60 else ""
 
 
 def _texts(verdict: ShipVerdict) -> str:

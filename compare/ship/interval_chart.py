@@ -24,20 +24,22 @@ def interval_chart(verdict: ShipVerdict) -> str:
         (f"{one.dimension.replace('_', ' ')} {one.value}", one.low, one.high, one.excess)
         for one in verdict.slices[:MAX_BARS]
     ]
-    # The whole decides the scale: one slice of three pairs, bounded by -1 and 1, would flatten the rest.
-    reach = 1.6 * max(abs(verdict.low), abs(verdict.high), margin, *(abs(row[3]) for row in rows), 1e-6)
-    reach = min(reach, 1.0)
+    # The whole and the rates seen set the scale: one slice of three pairs would flatten the rest.
+    seen = [0.0, margin, verdict.low, verdict.high, *(row[3] for row in rows)]
+    left, right = min(seen), max(seen)
+    pad = max(0.15 * (right - left), 1e-6)
+    left, right = max(left - pad, -1.0), min(right + pad, 1.0)
     height = _TOP + _ROW * len(rows) + 8
 
     def x(rate: float) -> float:
-        share = (max(-reach, min(reach, rate)) + reach) / (2 * reach)
+        share = (max(left, min(right, rate)) - left) / (right - left)
         return round(_LABELS + share * (_WIDTH - _LABELS - _RIGHT), 1)
 
     lines = [
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img"'
         ' aria-label="Bounds of the excess beside the margin">',
-        f'<text class="faint" x="{x(-reach)}" y="14">{signed(-reach)}</text>',
-        f'<text class="faint" x="{x(reach)}" y="14" text-anchor="end">{signed(reach)}</text>',
+        f'<text class="faint" x="{x(left)}" y="14">{signed(left)}</text>',
+        f'<text class="faint" x="{x(right)}" y="14" text-anchor="end">{signed(right)}</text>',
         f'<text x="{x(margin)}" y="28" text-anchor="middle">margin {percent(margin)}</text>',
         f'<line class="axis" x1="{x(0)}" x2="{x(0)}" y1="{_TOP}" y2="{height}"/>',
         f'<line class="margin" x1="{x(margin)}" x2="{x(margin)}" y1="{_TOP}" y2="{height}"'

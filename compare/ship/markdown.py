@@ -13,7 +13,8 @@ from compare.visible import visible_block, visible_line
 MAX_SLICES = 20
 """Rows of the report; the JSON has all."""
 
-_ACTIVE = re.compile(r"([\\`*_{}\[\]()#+!|~$:@^=-])")
+_ACTIVE = re.compile(r"([\\`*_{}\[\]()#!|~$^]|(?<=[a-z]):(?=//)|(?<=www)\.|^[-+=])", re.IGNORECASE)
+"""Marks, and what a forge makes links of."""
 
 
 def markdown_page(verdict: ShipVerdict) -> str:
@@ -71,7 +72,8 @@ def markdown_page(verdict: ShipVerdict) -> str:
 def escaped(text: str) -> str:
     """One line of text that no Markdown reader takes for markup, HTML or a link."""
     line = visible_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _ACTIVE.sub(r"\\\1", line)
+    # A word joiner, so that a name does not call a person.
+    return _ACTIVE.sub(r"\\\1", line).replace("@", "@\u2060")
 
 
 def _list(items: Iterable[str]) -> list[str]:

@@ -133,7 +133,7 @@ def test_ship_hold_and_more(store: Store) -> None:
 
 
 def test_a_slice_on_hold_holds_the_whole(store: Store) -> None:
-    """One route of 60 pairs is faulty, of 30,000: the whole is far under the margin."""
+    """One route of 24 pairs is faulty, of 12,000: the whole is far under the margin."""
     pairs = [
         changed(
             QUIET,
@@ -143,7 +143,7 @@ def test_a_slice_on_hold_holds_the_whole(store: Store) -> None:
             route="small" if n % 500 == 1 else "large",
             is_candidate_only_fault=n % 500 == 1,
         )
-        for n in range(30_000)
+        for n in range(12_000)
     ]
     found = verdict_on(store, pairs, 0.01)
     assert found.high < 0.01 and found.decision == "hold"
