@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,23 +39,37 @@ SELECTED = f"""
 _PARTITION = (
     "experiment = {experiment:String} AND topic_id = {topic_id:String} AND `partition` = {partition:UInt32}"
 )
+_PAIRS = f"""
+        SELECT topic_id, `partition`, `offset`, mirrored_at,
+            if(verdict = 'unscored', 'unscored', 'pair') AS outcome, {SELECTED}, 0 AS is_outcome
+        FROM pairs_v1
+        WHERE candidate = {{candidate:String}}"""
+_OUTCOMES = f"""
+        SELECT topic_id, `partition`, `offset`, mirrored_at, toString(kind), '', [], false, false, false,
+            false, NULL, NULL, NULL, NULL, NULL, 1
+        FROM outcomes_v1
+        WHERE {ACCOUNTED}"""
 _RECORDS = f"""
     SELECT * EXCEPT is_outcome FROM
-    (
-        SELECT `offset`, mirrored_at, if(verdict = 'unscored', 'unscored', 'pair') AS outcome, {SELECTED},
-            0 AS is_outcome
-        FROM pairs_v1
-        WHERE {_PARTITION} AND candidate = {{candidate:String}}
+    ({_PAIRS} AND {_PARTITION}
           AND (`offset` >= {{next_offset:UInt64}} OR `offset` IN {{open_offsets:Array(UInt64)}})
         ORDER BY `offset` LIMIT {{limit:UInt64}}
-        UNION ALL
-        SELECT `offset`, mirrored_at, toString(kind), '', [], false, false, false, false,
-            NULL, NULL, NULL, NULL, NULL, 1
-        FROM outcomes_v1
-        WHERE {_PARTITION} AND `offset` >= {{next_offset:UInt64}} AND {ACCOUNTED}
+        UNION ALL{_OUTCOMES} AND {_PARTITION} AND `offset` >= {{next_offset:UInt64}}
         ORDER BY `offset` LIMIT {{limit:UInt64}}
     )
     ORDER BY `offset`, is_outcome LIMIT {{limit:UInt64}}"""
+
+_IN_WINDOW = """experiment = {experiment:String}
+          AND mirrored_at BETWEEN {start:DateTime64(3, 'UTC')} AND {end:DateTime64(3, 'UTC')}
+          AND (mirrored_at, topic_id, `partition`, `offset`)
+            > ({after:DateTime64(3, 'UTC')}, {topic_id:String}, {partition:UInt32}, {offset:UInt64})
+        ORDER BY mirrored_at, topic_id, `partition`, `offset` LIMIT {limit:UInt64}"""
+_WINDOW = f"""
+    SELECT * EXCEPT is_outcome FROM
+    ({_PAIRS} AND {_IN_WINDOW}
+        UNION ALL{_OUTCOMES} AND {_IN_WINDOW}
+    )
+    ORDER BY mirrored_at, topic_id, `partition`, `offset`, is_outcome LIMIT {{limit:UInt64}}"""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -82,8 +96,13 @@ def read_feeds(
         if cursor is None:
             first = settled.first_offset
             cursor = Cursor(settled.topic_id, settled.partition, first, hour_offset=first)
-        stored = _records(store, experiment, candidate, cursor, limit)
         end = max(settled.end_offset, cursor.next_offset)
+        if end == cursor.next_offset and not cursor.open_offsets:
+            # At rest, as most partitions are at most times: asked for without the scores of a record.
+            is_behind = _has_more(store, experiment, candidate, cursor)
+            feeds.append(Feed(cursor, (), end, is_behind, settled.newest_ms))
+            continue
+        stored = _records(store, experiment, candidate, cursor, limit)
         pairs = tuple(pair for pair in stored if pair.offset < end)
         is_behind = len(pairs) < len(stored)
         is_cut = len(stored) == limit and not is_behind
@@ -118,29 +137,66 @@ def _records(store: Store, experiment: str, candidate: str, cursor: Cursor, limi
             "candidate": candidate,
             "topic_id": cursor.topic_id,
             "partition": cursor.partition,
+            # A bound of its own: the primary key cannot be searched by the OR.
+            "from_offset": min((cursor.next_offset, *cursor.open_offsets)),
             "next_offset": cursor.next_offset,
             "open_offsets": list(cursor.open_offsets),
             "limit": limit,
         },
     ).rows
+    return _folded(rows)
+
+
+def read_window(
+    store: Store, experiment: str, candidate: str, start_ms: int, end_ms: int
+) -> Iterator[list[FoldedPair]]:
+    """The records mirrored in this time, both ends included, in the order of time and position, in pages."""
+    after: tuple[int, str, int, int] = (0, "", 0, 0)
+    while True:
+        at_ms, topic_id, partition, offset = after
+        rows = store.query(
+            _WINDOW,
+            {
+                "experiment": experiment,
+                "candidate": candidate,
+                "start": f"{start_ms / 1000:.3f}",
+                "end": f"{end_ms / 1000:.3f}",
+                "after": f"{at_ms / 1000:.3f}",
+                "topic_id": topic_id,
+                "partition": partition,
+                "offset": offset,
+                "limit": MAX_PAIRS,
+            },
+        ).rows
+        if not rows:
+            return
+        page = _folded(rows)
+        yield page
+        last = page[-1]
+        after = (last.mirrored_ms, last.topic_id, last.partition, last.offset)
+
+
+def _folded(rows: Sequence[tuple[Any, ...]]) -> list[FoldedPair]:
     # Most pairs share their slices with many others: each combination is kept once.
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     records: list[FoldedPair] = []
-    for offset, mirrored_at, outcome, request_hash, slices, counted, worse, only, other, *scores in rows:
-        if records and records[-1].offset == offset:
+    place: tuple[str, int, int] | None = None
+    for topic_id, partition, offset, at, outcome, request_hash, slices, counted, *values in rows:
+        if place == (topic_id, partition, offset):
             # Its failure, from before it was delivered again and compared.
             continue
-        cosine, schema, agreement, kl, latency = scores
-        values = tuple(slices)
+        place = (topic_id, partition, offset)
+        worse, only, other, cosine, schema, agreement, kl, latency = values
+        combination = tuple(slices)
         records.append(
             FoldedPair(
-                topic_id=cursor.topic_id,
-                partition=cursor.partition,
+                topic_id=topic_id,
+                partition=partition,
                 offset=offset,
-                mirrored_ms=milliseconds(mirrored_at),
+                mirrored_ms=milliseconds(at),
                 outcome=outcome,
                 request_hash=request_hash,
-                slices=shared.setdefault(values, values),
+                slices=shared.setdefault(combination, combination),
                 is_counted=bool(counted),
                 is_regression=bool(worse),
                 is_candidate_only_fault=bool(only),
