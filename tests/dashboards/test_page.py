@@ -84,7 +84,8 @@ def test_a_link_opens_a_pair_and_hostile_text_stays_text(page: Page, explorer: s
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{explorer}/?experiment=night&candidate=q4&topic_id=topic-1&partition=0&offset=4")
-    expect(page.get_by_role("heading", name="Pair", exact=True)).to_be_visible()
+    # A new visit is a session with a store handle of its own.
+    expect(page.get_by_role("heading", name="Pair", exact=True)).to_be_visible(timeout=60_000)
     answer = page.get_by_test_id("stCode").filter(has_text="<script>").first
     expect(answer).to_be_visible()
     assert "\\x1b[31mred\\x1b[0m \\u202eabc **bold** $x^2$ :skull: end" in answer.inner_text()
