@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.alerts.edetector import Floats, Ints
-from compare.alerts.metrics import DIMENSIONS, METRICS
+from compare.alerts.metrics import DIMENSIONS, METRICS, Metric
 from compare.alerts.series import FoldedPair
 
 Identity = tuple[str, int, int]
@@ -119,6 +119,17 @@ def chunk_of(pairs: Sequence[tuple[int, FoldedPair]], first: FirstInHour, hour_m
         columns,
         identity,
     )
+
+
+def rows_of(metric: Metric, chunk: Chunk, slices: SliceRows) -> SliceRows:
+    """The rows of each of these slices that move the metric; of an accounting metric, every record."""
+    if metric.category != "drift":
+        return {("experiment", ""): np.arange(chunk.time_ms.size)}
+    there = chunk.columns[metric.name].is_there
+    if there is None:
+        return slices
+    found = {one: inside[there[inside]] for one, inside in slices.items()}
+    return {one: inside for one, inside in found.items() if inside.size}
 
 
 def _flags(flags: list[bool]) -> Column:

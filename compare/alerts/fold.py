@@ -17,7 +17,7 @@ import numpy as np
 from compare.alerts.advance import Rows, Turn, advance, restarted
 from compare.alerts.alert import Alert
 from compare.alerts.baseline import MetricBaseline, part_for, tolerated
-from compare.alerts.chunk import Chunk, Column, FirstInHour, Identity, Seen, SliceRows, chunk_of
+from compare.alerts.chunk import Chunk, Column, FirstInHour, Identity, Seen, SliceRows, chunk_of, rows_of
 from compare.alerts.cursor import Cursor, PartitionKey
 from compare.alerts.describe import firing_alert, resolved_alert
 from compare.alerts.drift import HourResult, result_of
@@ -138,15 +138,8 @@ class Folder:
         self._clock = np.maximum(np.maximum.accumulate(chunk.time_ms), self.clock_ms)
         self.clock_ms = int(self._clock[-1])
         slices = self._admitted(chunk)
-        every_row = {("experiment", ""): np.arange(chunk.time_ms.size)}
         for metric in METRICS:
-            column = chunk.columns[metric.name]
-            rows = slices if metric.category == "drift" else every_row
-            if column.is_there is not None:
-                there = column.is_there
-                rows = {one: inside[there[inside]] for one, inside in rows.items()}
-            rows = {one: inside for one, inside in rows.items() if inside.size}
-            self._fold_metric(metric, rows, chunk)
+            self._fold_metric(metric, rows_of(metric, chunk, slices), chunk)
         self._tell(chunk.at_ms, chunk.identity)
 
     def _admitted(self, chunk: Chunk) -> dict[tuple[str, str], Ints]:
@@ -166,7 +159,7 @@ class Folder:
     def _fold_metric(self, metric: Metric, rows: SliceRows, chunk: Chunk) -> None:
         """Learn and test in the order of the pairs: a baseline tests the pairs after its last."""
         learner = self._learner
-        if self._declared(metric) is None:
+        if metric.declared_in(self._settings) is None:
             if learner.baseline(metric).is_open:
                 end, is_complete = learner.end_of_first(metric, rows, chunk)
                 learner.add(metric, _before(rows, end), chunk)
@@ -197,19 +190,6 @@ class Folder:
             key.metric == metric.name and state.alert is not None for key, state in self.series.items()
         )
 
-    def _declared(self, metric: Metric) -> float | None:
-        settings = self._settings
-        return {
-            "regression_rate": settings.tolerated_regression_rate,
-            "candidate_only_excess": settings.tolerated_excess_rate,
-            "cosine_similarity": settings.tolerated_cosine_similarity,
-            "schema_validity": settings.tolerated_schema_validity,
-            "top1_agreement_forced": settings.tolerated_top1_agreement,
-            "unscored_rate": settings.tolerated_unscored_rate,
-            "skipped_rate": settings.tolerated_skipped_rate,
-            "failed_rate": settings.tolerated_failed_rate,
-        }.get(metric.name)
-
     def _put(self, key: SeriesKey, **changes: object) -> SeriesState:
         state = msgspec.structs.replace(self.series.get(key) or SeriesState(key), **changes)
         self.series[key] = state
@@ -218,7 +198,7 @@ class Folder:
 
     def _spec(self, metric: Metric, key: SeriesKey) -> DetectorSpec | None:
         """The detector of a series, None where its baseline leaves nothing to bet on."""
-        declared, version = self._declared(metric), 0
+        declared, version = metric.declared_in(self._settings), 0
         if declared is None:
             baseline = self._learner.baseline(metric)
             declared, version = tolerated(baseline, key.dimension, key.value), baseline.version
@@ -262,7 +242,7 @@ class Folder:
 
     def _center(self, metric: Metric, key: SeriesKey) -> float:
         """The baseline's own mean of x; what is tolerated where that is declared."""
-        declared = self._declared(metric)
+        declared = metric.declared_in(self._settings)
         if declared is not None:
             return declared
         part, _ = part_for(self._learner.baseline(metric), key.dimension, key.value)

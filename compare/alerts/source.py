@@ -211,6 +211,24 @@ def _folded(rows: Sequence[tuple[Any, ...]]) -> list[FoldedPair]:
     return records
 
 
+def _has_more(store: Store, experiment: str, candidate: str, cursor: Cursor) -> bool:
+    """Whether a record is stored at or above the cursor."""
+    rows = store.query(
+        f"SELECT 1 FROM pairs_v1 WHERE {_PARTITION} AND candidate = {{candidate:String}}"
+        " AND `offset` >= {next_offset:UInt64} LIMIT 1"
+        f" UNION ALL SELECT 1 FROM outcomes_v1 WHERE {_PARTITION} AND {ACCOUNTED}"
+        " AND `offset` >= {next_offset:UInt64} LIMIT 1",
+        {
+            "experiment": experiment,
+            "candidate": candidate,
+            "topic_id": cursor.topic_id,
+            "partition": cursor.partition,
+            "next_offset": cursor.next_offset,
+        },
+    ).rows
+    return bool(rows)
+
+
 def _undecided(store: Store, experiment: str, settled: Settled) -> tuple[int, ...]:
     """Offsets of the last range without a pair: delivered again, any of them may become one.
 

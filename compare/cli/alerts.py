@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from compare.cli.alerts_backtest import backtest
+from compare.cli.alerts_baseline import baseline
 from compare.cli.alerts_life import ack, silence, try_sinks, unsilence
 from compare.cli.alerts_list import list_alerts, show
 
@@ -17,3 +18,4 @@ def alerts() -> None:
 for command in (list_alerts, show, ack, silence, unsilence, try_sinks):
     alerts.add_command(command)
 alerts.add_command(backtest)
+alerts.add_command(baseline)

@@ -115,7 +115,7 @@ def test_half_a_repair_neither_resolves_nor_flaps() -> None:
         # It was anchored anew, at a level between what is tolerated and what it now is.
         assert state.recovery is not None
         assert 0.005 < state.recovery.level < 0.015
-        _, turns = after(spec, state, np.zeros(3000))
+        _, turns = after(spec, state, np.zeros(5000))
         assert [turn.signal for turn in turns] == ["resolved"]
 
 
