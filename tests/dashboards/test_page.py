@@ -59,6 +59,7 @@ def wait_until_healthy(address: str, child: subprocess.Popen[bytes]) -> None:
 def page(browser: Browser, explorer: str) -> Iterator[Page]:
     opened = browser.new_page(viewport={"width": 1280, "height": 1600})
     opened.set_default_timeout(30_000)
+    expect.set_options(timeout=30_000)
     opened.goto(explorer)
     expect(opened.get_by_role("heading", name="Divergence over time")).to_be_visible(timeout=60_000)
     yield opened
