@@ -14,7 +14,7 @@ from compare.ship.model import (
     Validity,
     WorstPair,
 )
-from compare.ship.words import length, moment, number, percent, signed, whole
+from compare.ship.words import about, length, moment, number, percent, signed, whole
 
 HEADLINES: dict[Decision, str] = {
     "ship": "Ship",
@@ -44,7 +44,7 @@ def headline(verdict: ShipVerdict) -> str:
     """The decision in a few words."""
     need = verdict.need
     if need is not None and need.pairs is not None:
-        return f"Need about {whole(need.pairs)} more pairs"
+        return f"Need about {about(need.pairs)} more pairs"
     return HEADLINES[verdict.decision]
 
 
@@ -56,7 +56,7 @@ def need_line(verdict: ShipVerdict) -> str | None:
     if need.pairs is None:
         return "no number of pairs can be named: the excess seen is at the margin, or too close to it"
     when = "" if need.hours is None else f", {length(need.hours)} at the rate seen"
-    return f"about {whole(need.pairs)} more pairs to {need.towards}{when}, if {need.assumption}"
+    return f"about {about(need.pairs)} more pairs to {need.towards}{when}, if {need.assumption}"
 
 
 def bound_line(verdict: ShipVerdict) -> str:

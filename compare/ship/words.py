@@ -21,6 +21,12 @@ def whole(number: int) -> str:
     return f"{number:,}"
 
 
+def about(number: int) -> str:
+    """An estimate, rounded up to two significant digits."""
+    step = 10 ** max(0, len(str(number)) - 2)
+    return whole(-(-number // step) * step)
+
+
 def number(value: float) -> str:
     """A score, to four significant digits."""
     return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")

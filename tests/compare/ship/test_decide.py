@@ -69,7 +69,7 @@ def evidence(whole: Counts = Counts(0, 0, 3_000), name: str = "q4", **changes: o
 
 def calm(whole: Counts, **changes: object) -> Evidence:
     """No slices, no alerts."""
-    made = evidence(whole, alerts=(), **changes)
+    made = evidence(whole, "q4", alerts=(), **changes)
     return msgspec.structs.replace(made, tally=msgspec.structs.replace(made.tally, slices=()))
 
 
