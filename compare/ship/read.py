@@ -17,7 +17,7 @@ from compare.store.client import Store
 def read_verdict(
     store: Store, experiment: str, candidate: str | None, terms: Terms, *, with_text: bool = False
 ) -> ShipVerdict:
-    """Return the verdict on one candidate, from the views `*_v1`. Blocks: half a minute for 10 million pairs.
+    """Return the verdict on one candidate, from the views `*_v1`. Blocks: minutes for 10 million pairs.
 
     `candidate` may be None where the experiment has one. Raises SettingsError for terms out of range, an
     unknown experiment or candidate, or several candidates and none named; and what the store raises.

@@ -25,9 +25,9 @@ from ingest.errors import FatalError
 from ingest.settings import StoreSettings, TtlDays
 
 BY_EXPERIMENT = {
-    "experiments", "detector_state", "alerts", "alert_evidence", "alert_actions", "alert_notices", "notice_deliveries", "controls", "token_use",
-    "alert_baselines", "drift_results",
-    "rollback_decisions", "rollback_state", "rollback_deliveries", "rollback_approvals", "snapshots",
+    "experiments", "detector_state", "alerts", "alert_evidence", "alert_actions", "alert_notices",
+    "notice_deliveries", "alert_baselines", "drift_results", "controls", "token_use", "rollback_decisions",
+    "rollback_state", "rollback_deliveries", "rollback_approvals", "snapshots",
 }  # fmt: skip
 BY_PARTITION = {
     "requests", "observations", "tokens", "positions", "findings", "noise_pairs", "forced_pairs", "outcomes",
