@@ -90,7 +90,7 @@ class Folder:
         self._learner = Learner(settings, self.series, self.changed, self._baselines)
         self._refused = dict(state.refused)
         self._slices = {(key.dimension, key.value) for key in self.series}
-        self._ranks: dict[tuple[str, str, str], Ranks] = {}
+        self._ranks: dict[tuple[str, int, str, str], Ranks] = {}
         self._turns: list[_Event] = []
         self._clock = np.zeros(0, dtype=np.int64)
 
@@ -249,8 +249,10 @@ class Folder:
         return 0.5 if metric.kind == "rank" else part.moments.mean
 
     def _ranks_of(self, metric: Metric, key: SeriesKey) -> Ranks:
-        part, is_own = part_for(self._learner.baseline(metric), key.dimension, key.value)
-        name = (metric.name, key.dimension, key.value) if is_own else (metric.name, "", "")
+        baseline = self._learner.baseline(metric)
+        part, is_own = part_for(baseline, key.dimension, key.value)
+        # A baseline may be replaced within the chunk.
+        name = (metric.name, baseline.version, *((key.dimension, key.value) if is_own else ("", "")))
         if name not in self._ranks:
             if part.sketch is None:
                 raise ValueError(
