@@ -59,8 +59,9 @@ class Learner:
         return _end(whole, since >= self._settings.baseline_hours * HOUR_MS, chunk)
 
     def add(self, metric: Metric, rows: SliceRows, chunk: Chunk) -> None:
-        """Add these rows to what is being learned."""
-        version = self.baseline(metric).version + 1
+        """Add these rows to what is being learned. Nothing is tested while no baseline is in force."""
+        before = self.baseline(metric)
+        version = before.version + 1
         for (dimension, value), inside in rows.items():
             key = SeriesKey(metric.name, dimension, value)
             part = learned(
@@ -71,6 +72,9 @@ class Learner:
                 is_whole=dimension == "experiment",
             )
             self._put(key, part, version)
+            if before.is_open and self._series[key].spec is not None:
+                # Its baseline was reset; an open alert stays as it is until there is another.
+                self._series[key] = msgspec.structs.replace(self._series[key], spec=None)
 
     def close(self, metric: Metric, at_ms: int) -> None:
         """Make the baseline of what was learned; `at_ms` is its last pair. Learn on if it is too short."""

@@ -41,10 +41,12 @@ class Writer:
         mode: str = "greedy",
         kl: float | None = None,
         tags: tuple[str, ...] = (),
+        **columns: object,
     ) -> None:
         """One pair, stored by the next `flush` or `settled`.
 
-        `worse` is "candidate", "reference" or ""; `second` is its time after START.
+        `worse` is "candidate", "reference" or ""; `second` is its time after START; `columns` are further
+        ones of `pairs`, the same for all pairs of a flush.
         """
         self.version += 1
         at = START + timedelta(seconds=offset if second is None else second)
@@ -71,6 +73,7 @@ class Writer:
             "kl_forced_mean_nats": kl,
             "tags": list(tags),
             "version": self.version,
+            **columns,
         }
         self._waiting.append(row)
 
