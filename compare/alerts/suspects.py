@@ -10,21 +10,11 @@ from typing import Any
 from compare.alerts.alert import Alert
 from compare.alerts.evidence import ServedChange
 from compare.store.client import Store
+from ingest.served import Served
 
 LATE = timedelta(minutes=10)
 """Endpoints are asked every five minutes, so a new build may be seen so much later than it served."""
-_TOLD = (
-    "model",
-    "engine",
-    "engine_version",
-    "quantization",
-    "weights_sha256",
-    "config_hash",
-    "model_file",
-    "weights_bytes",
-    "chat_template_sha256",
-    "context_tokens",
-)
+_TOLD = Served.__struct_fields__
 _LONGEST = 60
 MOST_CHANGES = 10
 

@@ -12,21 +12,11 @@ import msgspec
 from compare.row_values import microseconds
 from compare.store.client import Store
 from ingest.errors import FatalError
+from ingest.served import Served
 from ingest.settings_convert import nearest
 from ingest.settings_types import Name
 
-_TOLD = (
-    "model",
-    "engine",
-    "engine_version",
-    "quantization",
-    "weights_sha256",
-    "model_file",
-    "weights_bytes",
-    "chat_template_sha256",
-    "context_tokens",
-    "config_hash",
-)
+_TOLD = Served.__struct_fields__
 """What a golden run knows of what served."""
 _MAX_FILE_BYTES = 1024 * 1024
 

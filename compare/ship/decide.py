@@ -31,24 +31,14 @@ from compare.ship.model import (
     Terms,
 )
 from compare.ship.words import percent, signed
+from ingest.served import Served
 
 ASSUMPTION = "candidate-only and reference-only faults go on at exactly the rates counted so far"
 
 LEAST_CHOSEN = 0.5
 """Under this share of what was not left out by the draw of the sample, the verdict warns."""
 
-_TOLD = (
-    "model",
-    "engine",
-    "engine_version",
-    "quantization",
-    "weights_sha256",
-    "config_hash",
-    "model_file",
-    "weights_bytes",
-    "chat_template_sha256",
-    "context_tokens",
-)
+_TOLD = Served.__struct_fields__
 
 
 def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
