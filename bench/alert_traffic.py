@@ -161,7 +161,9 @@ class Traffic:
 
 
 def _grouped(counted: NDArray[np.int64], codes: dict[str, NDArray[np.int64]]) -> SliceRows:
-    found: SliceRows = {("experiment", ""): counted} if counted.size else {}
+    if not counted.size:
+        return {}
+    found: SliceRows = {("experiment", ""): counted}
     for name, mine in codes.items():
         order = np.argsort(mine, kind="stable")
         values, starts = np.unique(mine[order], return_index=True)
