@@ -34,12 +34,12 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """One alert at one moment of its life; `version` counts its changes from 1.
 
     Times are UTC; `started_at` estimates when the change began (the first pair of the leading bet's
-    excursion), `fired_at` and `resolved_at` are the mirrored times of the pairs that fired and resolved
-    it. `kind` is the detector's. `pairs_folded` is since the series began; `pairs_since_start`,
-    `candidate_faults` and `reference_faults` since `started_at`. `observed_rate` is candidate faults a pair
-    since then with its exact 95 % interval (picked out by the alarm, therefore high). `tolerated` is p0 or
-    d. `test_p_value` describes and never raised anything. What else is known of an alert is gathered apart
-    (`compare.alerts.gather`).
+    excursion), `fired_at` and `resolved_at` are the mirrored times of the pairs that fired and resolved it.
+    `kind` is the detector's; `baseline_version` is of what it was judged against, 0 if that was declared.
+    `pairs_folded` is since the series began; `pairs_since_start`, `candidate_faults` and `reference_faults`
+    since `started_at`. `observed_rate` is candidate faults a pair since then with its exact 95 % interval
+    (picked out by the alarm, therefore high). `tolerated` is p0 or d. `test_p_value` describes and never
+    raised anything. What else is known of an alert is gathered apart (`compare.alerts.gather`).
     """
 
     alert_id: str
@@ -49,6 +49,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     group_key: str
     category: Category = "drift"
     kind: str = ""
+    baseline_version: int = 0
     experiment: str
     candidate: str
     metric: str

@@ -73,6 +73,7 @@ def firing_alert(
         group_key=group_key,
         category=BY_NAME[key.metric].category,
         kind=spec.kind,
+        baseline_version=spec.baseline_version,
         experiment=experiment,
         candidate=candidate,
         metric=key.metric,

@@ -33,6 +33,7 @@ SELECT
     life.group_key AS group_key,
     life.category AS category,
     life.kind AS kind,
+    life.baseline_version AS baseline_version,
     life.metric AS metric,
     life.dimension AS dimension,
     life.slice AS slice,
