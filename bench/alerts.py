@@ -146,12 +146,14 @@ class Windows:
 
 
 def delays(runs: int) -> None:
-    print(f"\ndelay after a change, medians of {runs} runs; A M =", f"{THRESHOLD:,.0f}")
+    print(
+        f"\ndelay after a change, medians of {runs} runs ({RATE_RUNS} for rates); A M =", f"{THRESHOLD:,.0f}"
+    )
     for declared in (0.0018,):
         for p1 in (0.05, 0.01):
-            rate_delay(f"declared p0 = {declared:.2%}", [declared] * runs, p1)
+            rate_delay(f"declared p0 = {declared:.2%}", [declared] * RATE_RUNS, p1)
     for p1 in (0.05, 0.01):
-        bounds = [learned_rate(seed, 20_000) for seed in range(runs)]
+        bounds = [learned_rate(seed, 20_000) for seed in range(RATE_RUNS)]
         rate_delay("quiet 0.18 %, bound of 20,000 pairs", bounds, p1)
     alike, differ = Mix(), Mix(difference=1.0)
     for name, metric, change, most in (
@@ -172,6 +174,7 @@ def delays(runs: int) -> None:
 
 
 NOT_SEEN = 6_000
+RATE_RUNS = 401
 
 
 def learned_rate(seed: int, pairs: int) -> float:

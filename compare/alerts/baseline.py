@@ -5,10 +5,9 @@ chose. From it come a one-sided bound at 1 - 0.05/M (an upper one of a rate or a
 mean), and two widths that say how much healthy traffic moves by itself, both free of what chance alone
 would show:
 
-- *swing*: twice the standard deviation between hours. Where fewer than 24 different hours were seen, the
-  mix of the traffic may still swing in a way that no one has seen; it can move the whole by about as much
-  as the slices differ from each other, so the largest standard deviation between the slices of a dimension
-  is the least swing.
+- *swing*: twice the standard deviation between hours. Where fewer than 24 different hours were seen, the mix
+  of the traffic may still swing in a way that no one has seen; how far it can move the whole goes by how much
+  the slices differ: 1.5 of the largest standard deviation between the slices of a dimension is the least.
 - *spread* of a dimension: twice the standard deviation between its slices. It widens the bound of a slice
   that uses the whole's baseline because it has too few pairs of its own.
 """
@@ -27,12 +26,15 @@ from compare.alerts.binomial import lower_bound, upper_bound
 from compare.alerts.edetector import MAX_P1, ONE
 from compare.alerts.learning import Moments, Part, moments_of
 from compare.alerts.metrics import BY_NAME, SERIES_FACTOR, Kind
-from compare.alerts.sketch import Ranks, Sketch
+from compare.alerts.sketch import Ranks, Sketch, numbers
 
 CONFIDENCE_LOST = 0.05
 """Chance, over all M series together, that a baseline's bound lies on the wrong side of the truth."""
 WIDTHS = 2.0
 """Standard deviations that the swing and a spread are wide: a sine leaves its mean by 1.4."""
+UNSEEN_WIDTHS = 1.5
+"""The same for a swing that nobody has seen: two halves of the traffic that swing between 80 : 20 and 20 : 80
+move the mean by 1.5 of the deviation between them at either end, where the baseline may have been taken."""
 HOURS_OF_A_DAY = 24
 MAX_RANK = 0.95
 """A mean rank that may be so high leaves nothing to bet."""
@@ -98,10 +100,12 @@ def closed(
     if ranks is None:
         hours = list(whole.hours.values())
     else:
-        hours = [moments_of(ranks.of(np.asarray(values))) for values in whole.hour_values.values()]
+        hours = [
+            moments_of(ranks.of(numbers(held).astype(np.float64))) for held in whole.hour_values.values()
+        ]
     swing = WIDTHS * deviation_between(hours)
     if len(hours) < HOURS_OF_A_DAY:
-        swing = max(swing, max(spreads.values(), default=0.0) / WIDTHS)
+        swing = max(swing, UNSEEN_WIDTHS / WIDTHS * max(spreads.values(), default=0.0))
     return msgspec.structs.replace(
         before,
         version=before.version + 1,

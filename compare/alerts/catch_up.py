@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
@@ -13,6 +14,8 @@ from compare.alerts.series import SeriesKey
 from compare.alerts.source import read_feeds, read_seen
 from compare.store.client import Store
 from ingest.settings_alerts import AlertSettings
+
+log = logging.getLogger(__name__)
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -72,6 +75,12 @@ class CatchUp:
         if folder.hour_first is not None:
             cursors = hour_started(cursors, folder.hour_first)
         after = folder.state_after(version, cursors)
+        for dimension in sorted(after.refused.keys() - state.refused.keys()):
+            log.warning(
+                "alerts of %s/%s: over %d slices: further ones of %s are counted, not watched"
+                " (alerts.max_slices)",
+                self._experiment, self._candidate, self._settings.max_slices, dimension,
+            )  # fmt: skip
         self._last = after, folder.seen
         return Step(after, sorted(folder.changed), folder.events, len(pairs), is_cut)
 

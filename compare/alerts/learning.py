@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compare.alerts.edetector import ONE
-from compare.alerts.sketch import CAPACITY, SLICE_CAPACITY, Sketch, extended
+from compare.alerts.sketch import CAPACITY, SLICE_CAPACITY, Sketch, extended, singles
 
 HOUR_MS = 3_600_000
 HOURS_KEPT = 168
 """Hours are told apart by their place in the week: a longer baseline adds up the same hours."""
-HOUR_VALUES = 64
-"""Of a rank metric's hour only the first so many values are kept."""
+HOUR_VALUES = 256
+"""Of a rank metric's hour only the first so many values are kept, as the bytes of 32-bit floats."""
 
 
 class Moments(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Part(msgspec.Struct, frozen=True):
     moments: Moments = Moments()
     hours: dict[int, Moments] = {}
     sketch: Sketch | None = None
-    hour_values: dict[int, tuple[float, ...]] = {}
+    hour_values: dict[int, bytes] = {}
     first_ms: int | None = None
     """When the first pair was mirrored."""
 
@@ -76,8 +76,9 @@ def learned(
     if is_rank:
         values = dict(part.hour_values)
         for hour, inside in slots:
-            kept = values.get(hour, ())
-            values[hour] = kept + tuple(x[inside][: HOUR_VALUES - len(kept)].tolist())
+            kept = values.get(hour, b"")
+            room = HOUR_VALUES - len(kept) // 4
+            values[hour] = kept + singles(x[inside][:room]).tobytes()
         capacity = CAPACITY if is_whole else SLICE_CAPACITY
         sketch = extended(part.sketch or Sketch(capacity), x)
         counted = Moments(part.moments.n + x.size)

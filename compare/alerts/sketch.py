@@ -39,9 +39,9 @@ class Sketch(msgspec.Struct, frozen=True):
 
 def extended(sketch: Sketch, values: Floats) -> Sketch:
     """The sketch with these values added, in this order."""
-    levels = [_numbers(level) for level in sketch.levels]
+    levels = [numbers(level) for level in sketch.levels]
     n, error, start = sketch.n, sketch.error, 0
-    rest = _single(values)
+    rest = singles(values)
     while start < rest.size:
         taken = rest[start : start + sketch.capacity - levels[0].size]
         levels[0] = np.concatenate([levels[0], taken])
@@ -57,13 +57,15 @@ def extended(sketch: Sketch, values: Floats) -> Sketch:
     return Sketch(sketch.capacity, n, error, tuple(level.tobytes() for level in levels))
 
 
-def _single(values: Floats) -> Singles:
+def singles(values: Floats) -> Singles:
+    """The values as little-endian 32-bit floats."""
     # A ratio may be over what 32 bits hold: it is then larger than all others, as it should be.
     limit = float(np.finfo(np.float32).max)
     return np.asarray(np.clip(values, -limit, limit), dtype="<f4")
 
 
-def _numbers(level: bytes) -> Singles:
+def numbers(level: bytes) -> Singles:
+    """The floats that these bytes hold."""
     return np.frombuffer(level, dtype="<f4")
 
 
@@ -71,7 +73,7 @@ class Ranks:
     """Mid-ranks in a sketch that holds something."""
 
     def __init__(self, sketch: Sketch) -> None:
-        levels = [_numbers(level) for level in sketch.levels]
+        levels = [numbers(level) for level in sketch.levels]
         self.values = np.concatenate(levels)
         self.weights = np.concatenate(
             [np.full(level.size, 1 << k, dtype=np.int64) for k, level in enumerate(levels)]
@@ -82,7 +84,7 @@ class Ranks:
 
     def of(self, x: Floats) -> Floats:
         """The share of the baseline below each value, plus half of the share that equals it: in [0, 1]."""
-        single = _single(x)
+        single = singles(x)
         left = self._below[np.searchsorted(self._sorted, single, side="left")]
         right = self._below[np.searchsorted(self._sorted, single, side="right")]
         return np.asarray((left + right) / (2.0 * self._below[-1]), dtype=np.float64)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from compare.alerts.baseline_choice import choose_window, learn_anew, learnable
@@ -188,3 +189,24 @@ def test_records_that_became_no_pair_move_the_accounting_only(writer: Writer) ->
     run(writer)
     assert writer.folded("regression_rate") == 11
     assert writer.folded("unscored_rate") == 52
+
+
+def test_slices_beyond_the_cap_are_told_once(writer: Writer, caplog: pytest.LogCaptureFixture) -> None:
+    few = msgspec.structs.replace(SETTINGS, max_slices=2)
+    for start in (0, 20):
+        for offset in range(start, start + 20):
+            writer.pair(offset, tenant=f"t-{offset % 4}")
+        writer.settled(start, start + 20)
+        AlertRunner(writer.store, few, writer.experiment, ["q4"]).run_once()
+    told = [record.getMessage() for record in caplog.records if "max_slices" in record.getMessage()]
+    assert told == [
+        f"alerts of {writer.experiment}/q4: over 2 slices: further ones of tenant are counted, not watched"
+        " (alerts.max_slices)"
+    ]
+    rows = writer.store.query(
+        "SELECT dimension, status, pairs_folded FROM detectors_v1"
+        " WHERE experiment = {e:String} AND metric = ''",
+        {"e": writer.experiment},
+    ).rows
+    # One route and one tenant are watched; three tenants of four are not.
+    assert rows == [("tenant", "slices_refused", 30)]
