@@ -220,12 +220,19 @@ def page_or_reason() -> None:
         page()
 
 
-st.set_page_config(page_title="Gnomon", page_icon="🌘", layout="wide")
-try:
-    page_or_reason()
-except GnomonError as error:
-    st.error("The store cannot be read.")
-    st.text(visible(str(error)))
-    if st.button("Try again"):
-        forget_the_store()
-        st.rerun()
+def main() -> None:
+    """The whole page, with what is said where the store cannot be read."""
+    st.set_page_config(page_title="Gnomon", page_icon="🌘", layout="wide")
+    try:
+        page_or_reason()
+    except GnomonError as error:
+        st.error("The store cannot be read.")
+        st.text(visible(str(error)))
+        if st.button("Try again"):
+            forget_the_store()
+            st.rerun()
+
+
+# Streamlit runs this as its main module; a process that is spawned beside it only loads it.
+if __name__ == "__main__":
+    main()

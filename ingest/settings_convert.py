@@ -22,6 +22,9 @@ SECRETS = frozenset({"password", "api_key", "key", "secret", "secret_url"})
 
 _LONGEST_VALUE = 80
 _PATTERNS = {
+    r"^[^\s/]+$": "a host's name or address",
+    r"^[^@\s,;<>\"\x00-\x1f\x7f]+@[^@\s,;<>\"\x00-\x1f\x7f]+$": "a mail address like name@example.com",
+    r"^[a-zA-Z_][a-zA-Z0-9_]*$": "a label's name: letters, digits and _",
     r"^[a-zA-Z_:][a-zA-Z0-9_:]*$": "a metric's name",
     r"^(/\S*)?$": "a path that starts with /, or empty",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a name of up to 64 letters, digits and . _ - that starts with one",

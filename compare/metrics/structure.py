@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import json_repair
 import jsonschema_rs
 import msgspec
 
@@ -99,6 +98,8 @@ def repaired(text: str) -> Any | None:
     if len(text) > REPAIR_MAX_CHARACTERS:
         return None
     try:
+        import json_repair  # the service's own process, which loads this module, repairs nothing
+
         value: Any = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,3 +72,9 @@ def browser() -> Iterator[Browser]:
         running = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
         yield running
         running.close()
+
+
+@pytest.fixture(autouse=True)
+def main_module_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit's test run makes the page the main module; processes spawned later would all load it."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
