@@ -176,7 +176,7 @@ def schema_of(store: Store) -> set[tuple[object, ...]]:
     sql = (
         "SELECT table, name, type, default_kind, compression_codec FROM system.columns"
         " WHERE database = currentDatabase()"
-        " AND NOT startsWith(table, 'schema_lock') AND NOT startsWith(table, 'alert_lease')"
+        " AND NOT match(table, '^(schema_lock|[a-z]+_lease_)')"
         " AND position(table, '_staging_') = 0"
     )
     return {tuple(row) for row in store.query(sql)}
