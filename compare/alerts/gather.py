@@ -104,12 +104,19 @@ def gather(store: Store, alert: Alert, now: datetime) -> Evidence:
 
 
 def _start(sample: Sample, kind: Kind) -> ChangePoint | None:
-    """Since when; None where no pair is known from before."""
+    """Since when; None where no pair is known from before, or nothing got worse.
+
+    Traffic that was bad from its first pair on, over a declared tolerance, has no change to find: the most
+    likely one may then be a few good pairs at the end.
+    """
     if not sample.before or len(sample.values) == sample.before:
         return None
-    if kind in ("regression_rate", "candidate_only_excess"):
-        return change_point((sample.values + 1).astype(np.int64))
-    return change_point(classes_of(sample.values))
+    is_flag = kind in ("regression_rate", "candidate_only_excess")
+    values = sample.values
+    start = change_point((values + 1).astype(np.int64) if is_flag else classes_of(values))
+    rise = float(values[start.index :].mean() - values[: start.index].mean())
+    got_worse = rise < 0 if kind == "bounded_mean" else rise > 0
+    return start if got_worse else None
 
 
 def _severity(
