@@ -9,6 +9,8 @@ from email.message import Message
 
 import msgspec
 
+from ingest.packed_texts import strings, varint
+
 _INSERT_WITH_DATA = re.compile(
     rb"^(?P<head>\s*INSERT\s+INTO\s.*?)(?P<settings>\sSETTINGS\s.*?)?"
     rb"\s+FORMAT\s+(?P<format>\w+)[ \t]*(?:\r?\n|$)",
@@ -63,18 +65,5 @@ def parse_form(content_type: str, body: bytes) -> dict[str, str]:
 
 def native_header(columns: Sequence[tuple[str, str]]) -> bytes:
     """A Native block without rows: what a server sends for an empty result, and chDB leaves out."""
-    out = bytearray(_varint(len(columns)) + _varint(0))
-    for text in (text for column in columns for text in column):
-        data = text.encode()
-        out += _varint(len(data)) + data
-    return bytes(out)
-
-
-def _varint(value: int) -> bytes:
-    """LEB128, as ClickHouse writes lengths."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    written = strings([text.encode() for column in columns for text in column])
+    return varint(len(columns)) + varint(0) + written
