@@ -12,7 +12,6 @@ import os
 import pickle
 import threading
 import traceback
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from logging.handlers import QueueHandler
@@ -103,7 +102,7 @@ def ready_comparison(settings: Settings) -> Compares:
 
 def _with_rows(pair: ResponsePair, comparison: Comparison, redactor: RowRedactor | None) -> Comparison:
     """The comparison with the pair's rows, and without the positions, which are in them."""
-    compared = ComparedPair(str(uuid.uuid4()), pair, comparison)
+    compared = ComparedPair.of(pair, comparison)
     rows = PackedRows.of(compared.attempt_id, pair_rows(compared, redactor))
     return replace(comparison, positions=PositionScores(), forced_positions=PositionScores(), rows=rows)
 

@@ -9,10 +9,7 @@ from compare.outcomes import Batch, DeliveredRange, OtherOutcome
 from compare.pair_rows import as_they_are, pair_rows
 from compare.redact_rows import RowRedactor
 from compare.row_values import microseconds, text
-from compare.side_rows import (
-    Row,
-    position_columns,
-)
+from compare.side_rows import Row, position_columns
 from ingest.shape_guess import guess_shape
 
 
