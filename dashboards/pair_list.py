@@ -7,14 +7,12 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from compare.rollups.select import WORST_ROWS
 from compare.store.client import Store
 from dashboards.queries import frame
 from dashboards.summary import Series
 
 PAGE_ROWS = 100
-
-_ROLLED_ROWS = 200
-"""The first so many pairs of any list without a request id are all in `rollup_worst_v1`."""
 
 _COLUMNS = (
     "request_id, route, verdict, severity, {candidate_only} AS candidate_only, {reference_only} AS"
@@ -78,9 +76,8 @@ def page(
     `after` are the last rows of the pages before. Of a series that is read from rollups, a list with a
     request id or behind the first 200 rows is read from the pairs: right, and slow over millions of them.
     """
-    is_rolled = (
-        series.until is not None and not wanted.request_id and (len(after) + 1) * limit <= _ROLLED_ROWS
-    )
+    # The first WORST_ROWS pairs of any list without a request id are all in `rollup_worst_v1`.
+    is_rolled = series.until is not None and not wanted.request_id and (len(after) + 1) * limit <= WORST_ROWS
     columns, view = (_ROLLED, "rollup_worst_v1") if is_rolled else (_RAW, "pairs_v1")
     behind: dict[str, Any] = (
         {f"after_{name}": value for name, value in msgspec.structs.asdict(after[-1]).items()} if after else {}
