@@ -1,6 +1,6 @@
 """The figures of one experiment and candidate, from the rollups or from the pairs.
 
-A page over 10 million pairs must answer in a second, which only the rollups do; they are some minutes behind.
+A page over 10 million pairs must answer in about a second, which only the rollups do, some minutes behind.
 A series of few pairs is read from `pairs_v1` itself, so that a demo's first minute shows as it happens.
 """
 
