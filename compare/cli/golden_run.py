@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from pathlib import Path
 
 import click
 
 from compare.cli.locate import config_option, locate_store, store_options
+from compare.cli.person import who
 
 EXIT_FAILED = 1
 EXIT_INCOMPLETE = 3
@@ -143,7 +142,7 @@ def promote(run_id: str, even_failed: bool, folder: Path | None, config_file: Pa
         if found.status == "incomplete" or not (found.is_passed or even_failed):
             hint = "" if found.status == "incomplete" else "; say --even-failed to promote it all the same"
             raise FatalError(f"golden run {found.run_id} is {found.status}{hint}")
-        make_baseline(store, found.set_name, found.run_id, f"{getpass.getuser()}@{socket.gethostname()}")
+        make_baseline(store, found.set_name, found.run_id, who())
     click.echo(f"run {found.run_id} is the baseline of golden set {found.set_name}")
 
 
