@@ -62,7 +62,7 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
     else:
         decision = "need_more"
     reasons = _reasons(decision, low, high, dissenting, changed_at, is_covered, evidence, terms)
-    is_open = decision in ("need_more", "mixed") and high >= terms.margin
+    needs_pairs = decision == "need_more" and high >= terms.margin
     return ShipVerdict(
         schema=SCHEMA,
         experiment=evidence.experiment,
@@ -81,7 +81,7 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
         high=high,
         first_at=tally.first_at,
         last_at=tally.last_at,
-        need=_need(evidence, terms) if is_open and decision == "need_more" else None,
+        need=_need(evidence, terms) if needs_pairs else None,
         reasons=tuple(reasons),
         warnings=tuple(_warnings(evidence, terms, changed_at)),
         slices=tuple(sorted(slices, key=lambda one: (not one.is_dissenting, -one.low))),
