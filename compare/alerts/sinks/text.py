@@ -18,8 +18,7 @@ MOST_MEMBERS = 20
 LONGEST_BODY = 12_000
 _AGAIN = {"members": ", more of it", "severity": ", worse now", "reminder": ", still"}
 _SHOWN_BY = {"rollback": "rollback explain"}
-_COMMANDS = {"rollback": "gnomon rollback status"}
-"""What shows all of it, where that is not an alert."""
+"""The command that shows all of it, where that is not an alert."""
 
 
 def fields(notice: Notice) -> dict[str, str]:
@@ -62,9 +61,7 @@ def fields(notice: Notice) -> dict[str, str]:
 def title(notice: Notice) -> str:
     """The notice in a few words: state, severity, whose, what."""
     state = {"resolved": "RESOLVED"}.get(notice.state, f"FIRING {notice.severity}")
-    again = {"members": ", more of it", "severity": ", worse now", "reminder": ", still"}.get(
-        notice.reason, ""
-    )
+    again = _AGAIN.get(notice.reason, "")
     test = "TEST " if notice.reason == "test" else ""
     count = len(notice.members)
     lead = notice.members[0]
