@@ -137,8 +137,6 @@ def _records(store: Store, experiment: str, candidate: str, cursor: Cursor, limi
             "candidate": candidate,
             "topic_id": cursor.topic_id,
             "partition": cursor.partition,
-            # A bound of its own: the primary key cannot be searched by the OR.
-            "from_offset": min((cursor.next_offset, *cursor.open_offsets)),
             "next_offset": cursor.next_offset,
             "open_offsets": list(cursor.open_offsets),
             "limit": limit,
