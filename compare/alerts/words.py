@@ -51,7 +51,7 @@ def change(evidence: Evidence) -> str:
         return ""
     began = at(evidence.change_at)
     if evidence.change_earliest_at is None or evidence.change_latest_at is None:
-        return f"{began}, the first pair that is known"
+        return f"{began}, by the detector's own estimate"
     if evidence.change_earliest_at == evidence.change_latest_at:
         return f"{began}, to the pair (95 % sure)"
     return (
