@@ -17,6 +17,7 @@ from compare.alerts.evidence import Evidence
 from compare.alerts.evidence_read import VALUES, Sample, pairs_per_hour, read_families, read_sample
 from compare.alerts.metrics import BY_NAME, DIMENSIONS, Kind
 from compare.alerts.power import detectable
+from compare.alerts.source import ACCOUNTED
 from compare.alerts.suspects import served_changes
 from compare.alerts.words import evidence_summary
 from compare.store.client import Store
@@ -212,7 +213,7 @@ def _accounting(store: Store, alert: Alert, bare: Evidence) -> Evidence:
     else:
         query = (
             "SELECT toString(reason) AS reason, count() AS pairs FROM outcomes_v1"
-            " WHERE experiment = {experiment:String} AND kind = {kind:String}"
+            f" WHERE experiment = {{experiment:String}} AND kind = {{kind:String}} AND {ACCOUNTED}"
             f" AND{since}"
         )
         parameters["kind"] = alert.metric.removesuffix("_rate")

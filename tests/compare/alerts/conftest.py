@@ -83,15 +83,17 @@ class Writer:
             self.store.insert("pairs", list(self._waiting[0]), [list(row.values()) for row in self._waiting])
             self._waiting.clear()
 
-    def failed(self, offset: int, *, partition: int = 0) -> None:
+    def failed(
+        self, offset: int, *, partition: int = 0, kind: str = "failed", reason: str = "endpoint_away"
+    ) -> None:
         row = {
             "experiment": self.experiment,
             "topic": "gnomon.mirror",
             "topic_id": "t-1",
             "partition": partition,
             "offset": offset,
-            "kind": "failed",
-            "reason": "endpoint_away",
+            "kind": kind,
+            "reason": reason,
             "mirrored_at": START,
             "ingested_at": START,
             "version": 1,

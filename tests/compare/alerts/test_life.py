@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from scipy.stats import beta
 
+from compare.alerts import words
 from compare.alerts.actions import (
     Matcher,
     acknowledge,
@@ -168,6 +169,22 @@ def test_what_an_accounting_alert_says(store: Store) -> None:
     found = gather(store, alert, made.now())
     assert [(one.family, one.pairs) for one in found.families] == [("endpoint_away", 5)]
     assert "reasons: endpoint_away 5" in found.summary
+
+
+def test_reasons_are_those_that_the_rate_counts(store: Store) -> None:
+    writer = Writer(store)
+    for offset, reason in enumerate(["sampled_out"] * 3 + ["duplicate"] * 2 + ["purged"]):
+        writer.failed(offset, kind="skipped", reason=reason)
+    alert = made.alert(
+        experiment=writer.experiment,
+        metric="skipped_rate",
+        kind="accounting_rate",
+        category="accounting",
+        started_at=START,
+    )
+    found = gather(store, alert, made.now())
+    assert [(one.family, one.pairs) for one in found.families] == [("duplicate", 2)]
+    assert words.change(found) == f"{words.at(START)}, by the detector's own estimate"
 
 
 def test_a_whole_life(store: Store) -> None:
