@@ -42,7 +42,7 @@ def deliver_due(
         _send_all(store, sink, notices, attempts, now, check)
     for sink in sinks:
         if isinstance(sink, Alertmanager):
-            _keep_alive(store, sink, experiment, now)
+            _keep_alive(store, sink, experiment, now, check)
 
 
 def _send_all(
@@ -92,10 +92,13 @@ def _is_outdated(notice: Notice, notices: Sequence[Notice]) -> bool:
     )
 
 
-def _keep_alive(store: Store, sink: Alertmanager, experiment: str, now: datetime) -> None:
+def _keep_alive(
+    store: Store, sink: Alertmanager, experiment: str, now: datetime, check: Callable[[], None]
+) -> None:
     """Send the firing groups again that were told and are not silenced: unsent, Alertmanager ends them."""
     groups = read_groups(store, experiment, now)
     firing = [group.notices[-1] for group in groups if group.notices and group.loud(now)]
+    check()
     delivery = sink.keep_alive([notice for notice in firing if notice.state == "firing"], now)
     if delivery is not None and delivery.error:
         _log.warning("%s: firing alerts not sent again: %s", sink.name, delivery.error)

@@ -12,14 +12,16 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
+from compare.alerts.alert_log import write_alerts
 from compare.alerts.deliver import FIRST_WAIT_S, deliver_due
 from compare.alerts.groups import KEPT
 from compare.alerts.notice import Delivery, Notice, Reason
 from compare.alerts.notice_log import write_notice
+from compare.alerts.sinks.alertmanager import Alertmanager
 from compare.alerts.sinks.webhook import Webhook
 from compare.store.client import Store
 from ingest.errors import RetryError
-from ingest.settings_notify import WebhookSink
+from ingest.settings_notify import AlertmanagerSink, WebhookSink
 from tests.compare.alerts import made
 from tests.compare.alerts.sinks.receivers import Received, free_port, receiver
 
@@ -130,6 +132,22 @@ def test_nothing_is_sent_where_another_process_took_over(store: Store, experimen
     with pytest.raises(RetryError):
         deliver_due(store, [one], experiment, T, check=lost)
     assert one.got == []
+
+
+def test_nothing_is_sent_again_where_another_process_took_over(store: Store, experiment: str) -> None:
+    write_alerts(store, [made.alert(experiment=experiment, group_key="g1", at=T)])
+    tell(store, experiment, "g1", "fired")
+
+    def lost() -> None:
+        raise RetryError("the lease is lost")
+
+    with receiver() as server:
+        one = Alertmanager("a:m", AlertmanagerSink(url=f"http://127.0.0.1:{server.server_port}"))
+        deliver_due(store, [one], experiment, T + timedelta(seconds=60))
+        assert len(server.received) == 2
+        with pytest.raises(RetryError):
+            deliver_due(store, [one], experiment, T + timedelta(seconds=121), check=lost)
+        assert len(server.received) == 2
 
 
 def test_killed_between_the_answer_and_the_note_it_is_sent_again_with_the_same_key(
