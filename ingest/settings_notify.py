@@ -188,18 +188,14 @@ def sink_problem(name: str, sink: AnySink) -> tuple[str, str] | None:
             return key, problem
     if isinstance(sink, SlackSink) and sink.secret_url is None:
         return "secret_url", f"is missing; set GNOMON_SINK_{_upper(name)}_SECRET_URL"
-    if isinstance(sink, EmailSink):
-        if (sink.username is None) != (sink.password is None):
-            missing = "username" if sink.username is None else "password"
-            return missing, "is missing; a user name and its password go together"
-        if sink.password is not None and sink.tls == "none" and not is_loopback(sink.host):
+    if isinstance(sink, EmailSink | AlertmanagerSink) and (sink.username is None) != (sink.password is None):
+        missing = "username" if sink.username is None else "password"
+        return missing, "is missing; a user name and its password go together"
+    if isinstance(sink, EmailSink) and sink.password is not None:
+        if sink.tls == "none" and not is_loopback(sink.host):
             return "tls", 'is "none", and the password would cross the network in the clear'
-    if isinstance(sink, AlertmanagerSink):
-        if (sink.username is None) != (sink.password is None):
-            missing = "username" if sink.username is None else "password"
-            return missing, "is missing; a user name and its password go together"
-        if taken := sorted(set(sink.labels) & set(OWN_LABELS)):
-            return "labels", f"sets {taken[0]}, which is a label of ours"
+    elif isinstance(sink, AlertmanagerSink) and (taken := sorted(set(sink.labels) & set(OWN_LABELS))):
+        return "labels", f"sets {taken[0]}, which is a label of ours"
     return None
 
 
