@@ -26,6 +26,9 @@ _metrics = click.option(
     "--metric", "metrics", multiple=True, help="Only this metric; may be repeated.  [default: all]"
 )
 _note = click.option("--note", default="", help="Why, for those who look at it later.")
+_json_option = click.option(
+    "--json", "is_json", is_flag=True, help="Print JSON: the rows of alert_baselines_v1."
+)
 _COLUMNS = (
     "metric", "version", "chosen_by", "is_open", "from_at", "to_at", "pairs", "mean", "bound", "swing",
     "own_slices", "note", "recorded_at",
@@ -45,7 +48,7 @@ def baseline() -> None:
 @_experiment
 @_candidate
 @_metrics
-@click.option("--json", "is_json", is_flag=True, help="Print JSON: the rows of alert_baselines_v1.")
+@_json_option
 @store_options
 def list_baselines(
     experiment: str | None,
@@ -63,7 +66,7 @@ def list_baselines(
 @_experiment
 @_candidate
 @_metrics
-@click.option("--json", "is_json", is_flag=True, help="Print JSON: the rows of alert_baselines_v1.")
+@_json_option
 @store_options
 def show(
     experiment: str | None,
