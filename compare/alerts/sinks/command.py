@@ -13,10 +13,10 @@ import msgspec
 
 from compare.alerts.notice import Delivery, Notice
 from compare.alerts.sinks.text import render
+from compare.alerts.sinks.webhook import SCHEMA
 from compare.visible import visible_line
 from ingest.settings_notify import CommandSink
 
-SCHEMA = "gnomon.notice/1"
 TRY_AGAIN = 75
 """EX_TEMPFAIL of sysexits.h: the program asks to be called again later."""
 _SEEN = ("PATH", "HOME", "LANG", "TZ")
