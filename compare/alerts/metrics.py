@@ -9,7 +9,8 @@ import msgspec
 from ingest.settings_alerts import AlertSettings
 
 Kind = Literal["regression_rate", "candidate_only_excess", "bounded_mean", "rank", "accounting_rate"]
-Category = Literal["drift", "accounting", "no_data"]
+Category = Literal["drift", "accounting"]
+"""Of the alerts' categories, those of a metric."""
 
 
 class Metric(msgspec.Struct, frozen=True):
