@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from compare.alerts.alert import Alert
+from compare.alerts.chunk import Seen
 from compare.alerts.cursor import Cursor, Feed, PartitionKey, hour_started, merge
-from compare.alerts.fold import Folder, FoldState, Seen
+from compare.alerts.fold import Folder, FoldState
 from compare.alerts.series import SeriesKey
 from compare.alerts.source import read_feeds, read_seen
 from compare.store.client import Store

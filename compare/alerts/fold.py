@@ -30,8 +30,6 @@ from compare.alerts.series import FoldedPair, HourSum, SeriesKey, SeriesState
 from compare.alerts.sketch import Ranks
 from ingest.settings_alerts import AlertSettings
 
-__all__ = ["FoldState", "Folder", "Seen"]
-
 
 class FoldState(msgspec.Struct, frozen=True):
     """Everything that is remembered for one experiment and candidate; stored in one insert.
@@ -255,9 +253,7 @@ class Folder:
         name = (metric.name, baseline.version, *((key.dimension, key.value) if is_own else ("", "")))
         if name not in self._ranks:
             if part.sketch is None:
-                raise ValueError(
-                    f"baseline of {metric.name} version {self._learner.baseline(metric).version}: no sketch"
-                )
+                raise ValueError(f"baseline of {metric.name} version {baseline.version}: no sketch")
             self._ranks[name] = Ranks(part.sketch)
         return self._ranks[name]
 
