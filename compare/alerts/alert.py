@@ -37,8 +37,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     excursion), `fired_at` and `resolved_at` are the mirrored times of the pairs that fired and resolved it.
     `kind` is the detector's; `baseline_version` is of what it was judged against, 0 if that was declared.
     `pairs_folded` is since the series began; `pairs_since_start`, `candidate_faults` and `reference_faults`
-    since `started_at`. `observed_rate` is candidate faults a pair since then with its exact 95 % interval
-    (picked out by the alarm, therefore high). `tolerated` is p0 or d. `test_p_value` describes and never
+    since `started_at`. `observed_rate` is the mean of x since then (candidate faults a pair for rates and the
+    excess, mean score or mean rank else) with its 95 % interval, picked out by the alarm and therefore too
+    far out. `tolerated` is p0, d or m (`DetectorSpec`). `test_p_value` describes and never
     raised anything. What else is known of an alert is gathered apart (`compare.alerts.gather`).
     """
 
