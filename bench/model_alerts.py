@@ -1,4 +1,4 @@
-"""Alerts and the ship rule on real models. Run: python -m bench.model_alerts [--rounds 10 4 6] [--folder F]
+"""Alerts and the ship rule on real models. Run: python -m bench.model_alerts [--rounds 10 4 8] [--folder F]
 
 The demo's workload, again and again, through the whole pipeline, an hour of traffic a round:
 
