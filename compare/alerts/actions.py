@@ -196,9 +196,7 @@ def find_target(store: Store, text: str) -> Target:
     Raises SettingsError if there is none or more than one.
     """
     is_group = text.startswith("group:")
-    prefix = text.removeprefix("group:")
-    if len(prefix) < _SHORTEST_PREFIX:
-        raise SettingsError(f"{text!r} is too short: give {_SHORTEST_PREFIX} characters of the id at least")
+    prefix = _prefix(text)
     column = "group_key" if is_group else "alert_id"
     rows = store.query(
         f"SELECT DISTINCT experiment, group_key{'' if is_group else ', alert_id'} FROM alerts_v1"
@@ -219,9 +217,7 @@ def find_silences(store: Store, text: str, now: datetime) -> list[Silence]:
 
     Raises SettingsError if there is none, or if `text` is the beginning of several silences' ids.
     """
-    prefix = text.removeprefix("group:")
-    if len(prefix) < _SHORTEST_PREFIX:
-        raise SettingsError(f"{text!r} is too short: give {_SHORTEST_PREFIX} characters of the id at least")
+    prefix = _prefix(text)
     held = [one for one in read_actions(store).silences if one.holds(now)]
     named = [one for one in held if one.action_id.startswith(prefix)]
     if len(named) > 1:
@@ -234,6 +230,14 @@ def find_silences(store: Store, text: str, now: datetime) -> list[Silence]:
     if not named and not of_alert:
         raise SettingsError(f"no silence in force has the id {text!r}: see `gnomon alerts list`")
     return named or of_alert
+
+
+def _prefix(text: str) -> str:
+    """The beginning of an id. Raises SettingsError if it is too short to mean one."""
+    prefix = text.removeprefix("group:")
+    if len(prefix) < _SHORTEST_PREFIX:
+        raise SettingsError(f"{text!r} is too short: give {_SHORTEST_PREFIX} characters of the id at least")
+    return prefix
 
 
 def _text(note: str) -> str:
