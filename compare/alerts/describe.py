@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from compare.alerts import words
 from compare.alerts.alert import Alert, Severity
 from compare.alerts.binomial import chance_of_at_least, lower_bound, upper_bound
 from compare.alerts.edetector import Bet, DetectorSpec, DetectorState
@@ -115,11 +116,11 @@ def summary(alert: Alert) -> str:
     where = f"{alert.experiment}: candidate {alert.candidate}"
     if alert.dimension != "experiment":
         where += f", {alert.dimension} {alert.slice}"
-    since = alert.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    since = words.at(alert.started_at)
     line = f"{where}: {_seen(alert, since)}"
     if alert.resolved_at is None:
         return line
-    return f"resolved {alert.resolved_at.strftime('%Y-%m-%d %H:%M:%S UTC')}: {line}"
+    return f"resolved {words.at(alert.resolved_at)}: {line}"
 
 
 def _seen(alert: Alert, since: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from compare.alerts import words
 from compare.alerts.alert import Alert, Severity
 from compare.alerts.describe import utc
 
@@ -47,7 +48,7 @@ def no_data_alert(
     """
     severity: Severity = "critical" if missing.has_failed else "warning"
     last = "the last pair came" if has_pairs else "none has come, watched since"
-    began = utc(started_ms).strftime("%Y-%m-%d %H:%M:%S UTC")
+    began = words.at(utc(started_ms))
     summary = (
         f"{experiment}: candidate {candidate}: no comparable pair for {_span(silent_ms)} ({last} {began}); "
         f"{cause(missing)}"
@@ -92,7 +93,7 @@ def no_data_resolved(alert: Alert, resolved_ms: int) -> Alert:
         state="resolved",
         resolved_at=at,
         statistic=0.0,
-        summary=f"resolved {at.strftime('%Y-%m-%d %H:%M:%S UTC')}: {alert.summary}",
+        summary=f"resolved {words.at(at)}: {alert.summary}",
     )
 
 
