@@ -55,7 +55,8 @@ def watch(
                 return
             run = watch_once(watched)
     if run.watched_by is not None:
-        click.echo(f"{run.experiment} is watched by {run.watched_by}; nothing was done")
+        # The golden set and rollback conditions have leases of their own.
+        click.echo(f"alerts of {run.experiment} are watched by {run.watched_by}; nothing was done about them")
         return
     states = Counter(alert.state for alert in run.events)
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
