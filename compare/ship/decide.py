@@ -185,7 +185,8 @@ def _warnings(evidence: Evidence, terms: Terms, changed_at: tuple[datetime, ...]
             f"what served changed at {', '.join(f'{time:%F %T}' for time in changed_at)} UTC: the verdict is"
             " on a mixture, as --allow-changes asked"
         )
-    if not any(one.role == "candidate" for one in evidence.served):
+    # Without pairs nobody looked at what served.
+    if evidence.tally.whole.pairs and not any(one.role == "candidate" for one in evidence.served):
         found.append("the candidate's endpoint did not say what it serves: the verdict is on its name only")
     if len(evidence.references) > 1:
         found.append("pairs of more than one reference are counted together")
