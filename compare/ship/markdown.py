@@ -51,7 +51,8 @@ def markdown_page(verdict: ShipVerdict) -> str:
         ]
         lines += _table(say.SLICE_HEADS, [say.slice_cells(one) for one in verdict.slices[:MAX_SLICES]])
         if len(verdict.slices) > MAX_SLICES:
-            lines += [f"{len(verdict.slices) - MAX_SLICES} more slices, none on hold that is not shown.", ""]
+            more = len(verdict.slices) - MAX_SLICES
+            lines += [f"{more} more slices in the JSON; those on hold stand first.", ""]
     lines += ["## What supports it", "", "These lines decide nothing.", ""]
     lines += _table(say.SUPPORT_HEADS, [say.support_cells(one) for one in verdict.supports])
     lines += [*_list(say.validity_line(one) for one in verdict.validity), ""]
