@@ -40,5 +40,6 @@ def moment(time: datetime | None) -> str:
 def length(hours: float) -> str:
     """How long, in the unit that fits."""
     if hours < 1.5:
-        return f"{max(1, round(hours * 60))} minutes"
+        minutes = max(1, round(hours * 60))
+        return "1 minute" if minutes == 1 else f"{minutes} minutes"
     return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
