@@ -99,5 +99,5 @@ async def served_by(name: str, settings: EndpointSettings) -> Served:
         async with asyncio.timeout(PATIENCE_S), Endpoint(name, settings) as endpoint:
             return await ask_served(endpoint)
     except (GnomonError, TimeoutError) as error:
-        _log.info("endpoint %s did not say what it serves: %s", name, error or "no answer in time")
+        _log.info("endpoint %s did not say what it serves: %s", name, str(error) or "no answer in time")
         return Served()
