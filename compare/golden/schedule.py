@@ -21,8 +21,9 @@ from compare.store.table_lease import TableLease
 from ingest.settings import Settings
 
 LOOK_S = 60.0
-"""How often it is looked whether a run is due: a process that dies is replaced within this."""
+"""How often it is looked whether a run is due."""
 LEASE_S = 60.0
+"""A process that dies is replaced within this and `LOOK_S`."""
 
 _log = logging.getLogger(__name__)
 
