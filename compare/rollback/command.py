@@ -1,4 +1,7 @@
-"""Runs a configured program once: no shell, bounded time and output, its children ended with it."""
+"""Runs a configured program once: no shell, bounded time and output.
+
+When its time is up, its children are killed with it.
+"""
 
 from __future__ import annotations
 
