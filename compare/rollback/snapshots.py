@@ -51,18 +51,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     golden_exact_rate: float | None = None
     golden_finished_at: datetime | None = None
 
-    @property
-    def is_golden_passed(self) -> bool:
-        """Whether it may be a target."""
-        return self.golden_status == "passed"
-
     def why_no_target(self) -> str | None:
         """Why it may not be a target, in one line; None if it may."""
         if self.golden_run_id is None:
             return f"snapshot {self.name} has no golden run; only one whose golden run passed can be a target"
         if self.golden_status is None:
             return f"snapshot {self.name}: golden run {self.golden_run_id} is not in the store"
-        if not self.is_golden_passed:
+        if self.golden_status != "passed":
             score = "no score" if self.golden_mean_score is None else f"score {self.golden_mean_score:.3f}"
             return (
                 f"snapshot {self.name}: golden run {self.golden_run_id} {self.golden_status} ({score}); "
@@ -71,19 +66,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return None
 
 
-class SnapshotFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SnapshotFile(Served, frozen=True, forbid_unknown_fields=True):
     """What a file may say of a snapshot, as TOML or JSON."""
 
-    model: str | None = None
-    engine: str | None = None
-    engine_version: str | None = None
-    quantization: str | None = None
-    weights_sha256: str | None = None
-    model_file: str | None = None
-    weights_bytes: int | None = None
-    chat_template_sha256: str | None = None
-    context_tokens: int | None = None
-    config_hash: str | None = None
     image: str | None = None
     settings_hash: str = ""
     golden_run: str | None = None
