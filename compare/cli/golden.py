@@ -90,6 +90,8 @@ def add(
     Say which by --request-id, or by --from and the filters of gnomon replay. Without checks a case
     passes when its score reaches golden.least_case_score. A request whose reference answer is an error, has
     a fault, or was sampled rather than greedy is left out, and so is the same request twice.
+
+    Exit code: 0 cases were added, 1 none was, 2 an error.
     """
     from compare.golden.from_traffic import Wishes, cases_of, select_ids
     from compare.golden.sets import read_cases, write_cases

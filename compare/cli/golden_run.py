@@ -16,9 +16,15 @@ EXIT_INCOMPLETE = 3
 @click.command()
 @click.option("--set", "set_name", metavar="NAME", help="The golden set.  [default: golden.set]")
 @click.option(
-    "--endpoint", "endpoints", multiple=True, metavar="NAME", help="Ask this endpoint. May be repeated."
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    metavar="NAME",
+    help="Ask this endpoint. May be repeated.  [default: golden.endpoints, else each candidate]",
 )
-@click.option("--candidate", "is_candidate", is_flag=True, help="Ask each candidate.  [the default]")
+@click.option(
+    "--candidate", "is_candidate", is_flag=True, help="Ask each candidate, whatever golden.endpoints is."
+)
 @click.option(
     "--min-score", type=click.FloatRange(0, 1), help="Least mean score.  [default: golden.warn_mean_score]"
 )
