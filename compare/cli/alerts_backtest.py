@@ -120,13 +120,14 @@ def _settings(
 def _which(
     store: Store, experiment: str | None, candidates: tuple[str, ...], named: ExperimentSettings | None
 ) -> tuple[str, tuple[str, ...]]:
-    """The experiment and its candidates. Raises FatalError where the store knows none such."""
+    """The experiment and its candidates. Raises FatalError where neither store nor settings know one."""
     from compare.alerts.watched import candidates_of, the_only_experiment
 
     if named is not None and experiment in (None, named.name):
-        return named.name, candidates or tuple(named.candidates)
-    name = experiment or the_only_experiment(store)
-    known = candidates_of(store, name)
+        name, known = named.name, tuple(named.candidates)
+    else:
+        name = experiment or the_only_experiment(store)
+        known = candidates_of(store, name)
     if unknown := [one for one in candidates if one not in known]:
         raise FatalError(f"experiment {name} has no candidate {unknown[0]}; it has {', '.join(known)}")
     return name, candidates or known

@@ -16,9 +16,11 @@ from compare.alerts.alert import Alert
 from compare.alerts.backtest import Backtest, Period, backtest
 from compare.alerts.backtest_words import span_text, told
 from compare.alerts.runner import AlertRunner
+from compare.cli.alerts_backtest import _which
 from compare.cli.main import cli
 from compare.store.client import Store
 from ingest.errors import FatalError
+from ingest.settings import ExperimentSettings
 from ingest.settings_alerts import AlertSettings
 from tests.compare.alerts.conftest import START, Writer
 
@@ -216,3 +218,11 @@ def test_unknown_candidate_is_named(writer: Writer) -> None:
     result = command(writer, "--candidate", "q9")
     assert isinstance(result.exception, FatalError)
     assert f"experiment {writer.experiment} has no candidate q9; it has q4" in str(result.exception)
+
+
+def test_unknown_candidate_is_named_beside_a_settings_file_too(store: Store) -> None:
+    named = ExperimentSettings(name="night", reference="bf16", candidates=["q4", "q5"], models={})
+    assert _which(store, None, (), named) == ("night", ("q4", "q5"))
+    assert _which(store, "night", ("q5",), named) == ("night", ("q5",))
+    with pytest.raises(FatalError, match="experiment night has no candidate q9; it has q4, q5"):
+        _which(store, None, ("q9",), named)
