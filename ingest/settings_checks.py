@@ -35,6 +35,12 @@ def check_together(settings: Settings) -> None:
             raise InvalidValueError(("notify", kind, sink_name, wrong[0]), wrong[1])
         if isinstance(sink, WebhookSink | AlertmanagerSink):
             _check_url(sink.url, ("notify", kind, sink_name, "url"))
+        if isinstance(sink, AlertmanagerSink) and settings.alerts.interval_s > 2 * sink.resend_s:
+            # Each sending says that the alert ends four times `resend_s` later: it must come again by then.
+            problem = f"is {sink.resend_s:g}, under half of alerts.interval_s, {settings.alerts.interval_s:g}"
+            raise InvalidValueError(
+                ("notify", kind, sink_name, "resend_s"), f"{problem}: alerts would end while they fire"
+            )
     if found := rollback_problem(settings.rollback, settings.experiment.candidates):
         raise InvalidValueError(("rollback", *found[0]), found[1])
     for told in settings.rollback.sinks or ():

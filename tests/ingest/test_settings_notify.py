@@ -95,6 +95,10 @@ def email(host: str = "h", sender: str = "g@e.com", to: str = "o@e.com") -> str:
         ('[notify.webhook.a]\nurl = "ftp://x"', "notify.webhook.a.url is 'ftp://x'"),
         ('[notify.webhook.a]\nurl = "http://u:p@x"', "notify.webhook.a.url holds a user or password"),
         ("[notify.webhook.a]\ntitle = 'x'", "notify.webhook.a.url is missing"),
+        (
+            '[notify.alertmanager.a]\nurl = "http://x"\nresend_s = 29',
+            "notify.alertmanager.a.resend_s is 29, under half of alerts.interval_s, 60: alerts would end",
+        ),
         ("[notify.slack.a]", "notify.slack.a.secret_url is missing; set GNOMON_SINK_A_SECRET_URL"),
         ('[notify.pigeon.a]\nurl = "x"', "notify.pigeon is not a known key"),
         (
