@@ -69,12 +69,13 @@ def backtest(
     from compare.alerts.backtest import Period, count_records
     from compare.alerts.backtest import backtest as run_backtest
     from compare.alerts.backtest_words import told
+    from compare.row_values import milliseconds
     from compare.store.client import open_store
 
     until = until or datetime.now(UTC)
     if since >= until:
         raise click.UsageError("--since must be before --until")
-    period = Period(round(since.timestamp() * 1000), round(until.timestamp() * 1000))
+    period = Period(milliseconds(since), milliseconds(until))
     store_settings, settings, named = _settings(folder, config_file)
     settings = _changed(settings, changes)
     with open_store(store_settings, role="reader") as store:

@@ -107,6 +107,7 @@ def set_window(
     error.
     """
     from compare.alerts.baseline_choice import choose_window, learnable
+    from compare.row_values import milliseconds
     from compare.store.client import open_store
     from ingest.errors import FatalError
 
@@ -123,8 +124,8 @@ def set_window(
             experiment,
             candidate,
             chosen_metrics,
-            start_ms=round(start.timestamp() * 1000),
-            end_ms=round(end.timestamp() * 1000),
+            start_ms=milliseconds(start),
+            end_ms=milliseconds(end),
             note=_signed(note),
         )
     for one in chosen:
