@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import base64
-import json
-import shutil
-import subprocess
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,86 +14,14 @@ from compare.alerts.notify import make_notice
 from compare.alerts.sinks.alertmanager import Alertmanager
 from ingest.settings_notify import AlertmanagerSink
 from tests.compare.alerts import made
-from tests.compare.alerts.sinks.receivers import Receiver, free_port, receiver
-
-PATIENCE_S = 60.0
-CONFIG = """
-route:
-  receiver: hook
-  group_by: [group]
-  group_wait: 0s
-  group_interval: 1s
-  repeat_interval: 1h
-receivers:
-  - name: hook
-    webhook_configs:
-      - url: {url}
-        send_resolved: true
-"""
-
-
-class Running(NamedTuple):
-    url: str
-    hook: Receiver
-
-    def told(self, group: str) -> list[tuple[str, str]]:
-        """(status, severity) of each notification about a group."""
-        return [
-            (alert["status"], alert["labels"]["severity"])
-            for got in list(self.hook.received)
-            for alert in got.document["alerts"]
-            if alert["labels"]["group"] == group
-        ]
-
-    def alerts(self, group: str) -> list[dict[str, Any]]:
-        address = f"{self.url}/api/v2/alerts?filter=group%3D%22{group}%22"
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            found: list[dict[str, Any]] = json.load(answer)
-        return found
+from tests.compare.alerts.sinks.alertmanagers import Running, alertmanager, until
+from tests.compare.alerts.sinks.receivers import receiver
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder: Path = tmp_path_factory.mktemp("alertmanager")
-    program = shutil.which("prometheus-alertmanager")
-    assert program is not None, "install prometheus-alertmanager (see .ci/system)"
-    with receiver() as hook, (folder / "log").open("wb") as log:
-        config = folder / "alertmanager.yml"
-        config.write_text(CONFIG.format(url=hook.url))
-        port = free_port()
-        process = subprocess.Popen(
-            [
-                program,
-                f"--config.file={config}",
-                f"--storage.path={folder}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--cluster.listen-address=",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-        )
-        try:
-            one = Running(f"http://127.0.0.1:{port}", hook)
-            until(lambda: _is_ready(one.url), (folder / "log").read_text)
-            yield one
-        finally:
-            process.terminate()
-            process.wait(10)
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/-/ready", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def until(holds: Callable[[], bool], why: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.05)
+    with alertmanager(tmp_path_factory.mktemp("alertmanager")) as one:
+        yield one
 
 
 def sink(running: Running, **settings: Any) -> Alertmanager:
@@ -114,7 +36,7 @@ def test_firing_and_resolved_are_each_told_once(running: Running) -> None:
     one = sink(running, labels={"team": "inference"})
     assert one.send(fired, now).error == ""
     until(lambda: running.told(group) == [("firing", "warning")], lambda: running.told(group))
-    (seen,) = running.alerts(group)
+    (seen,) = running.alerts(group=group)
     assert seen["labels"] == {
         "alertname": "GnomonDrift",
         "experiment": "e",
@@ -130,13 +52,13 @@ def test_firing_and_resolved_are_each_told_once(running: Running) -> None:
     for second in (61, 122, 183):
         delivery = one.keep_alive([fired], now + timedelta(seconds=second))
         assert delivery is not None and delivery.error == ""
-    later = running.alerts(group)[0]
+    later = running.alerts(group=group)[0]
     assert later["endsAt"] > seen["endsAt"]
     over = made.notice("resolved", one=alert)
     assert one.send(over, made.now()).error == ""
     expected = [("firing", "warning"), ("resolved", "warning")]
     until(lambda: running.told(group) == expected, lambda: running.told(group))
-    assert running.alerts(group) == []
+    assert running.alerts(group=group) == []
 
 
 def test_what_is_not_sent_again_ends_by_itself(running: Running) -> None:
@@ -165,14 +87,14 @@ def test_a_rise_of_severity_ends_the_lesser_alert(running: Running) -> None:
         ),
         lambda: running.told(group),
     )
-    assert [seen["labels"]["severity"] for seen in running.alerts(group)] == ["critical"]
+    assert [seen["labels"]["severity"] for seen in running.alerts(group=group)] == ["critical"]
 
 
 def test_a_wrong_label_is_refused_in_words_and_kept_off_the_others(running: Running) -> None:
     # The experiment's name is a value, which may be anything; Alertmanager refuses what is no UTF-8 only.
     hostile = made.alert(group_key="hostile", experiment='"} == 1 or {x="\n', slice="é")
     assert sink(running).send(made.notice(one=hostile), made.now()).error == ""
-    (seen,) = running.alerts("hostile")
+    (seen,) = running.alerts(group="hostile")
     assert seen["labels"]["experiment"] == '"} == 1 or {x="\n'
 
 
