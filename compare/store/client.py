@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 import clickhouse_connect
 import lz4.frame  # type: ignore[import-untyped]
+import msgspec
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
-from msgspec import Struct
 
 from compare.store import embedded, errors
+from compare.store.interrupt import Interrupt
 from compare.store.lockfile import Owner
 from compare.store.native_block import native_parts
 from compare.store.native_columns import Column, column_length
@@ -34,7 +35,7 @@ _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330
 
 
-class Result(Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True):
     """A query's answer, iterable by row. Times are aware UTC datetimes; a String that is not UTF-8
     comes as hex.
     """
@@ -53,13 +54,19 @@ class Result(Struct, frozen=True):
         return [dict(zip(self.column_names, row, strict=True)) for row in self.rows]
 
 
-class Connection(Struct, frozen=True):
+class Connection(msgspec.Struct, frozen=True):
     """One way to the store that is open now; `where` names it for people."""
 
     client: Client
     where: str
     on_close: Callable[[], None] = lambda: None
+    interrupt: Callable[[], None] = lambda: None
     place: Literal["here", "loopback", "far"] = "here"
+
+    def close(self) -> None:
+        """Close what this connection opened."""
+        self.client.close()
+        self.on_close()
 
     def body(self, parts: list[bytes]) -> bytes | Generator[bytes, None, None]:
         """What is sent: compressed if far, for a network is slower than LZ4, memory and loopback are not."""
@@ -201,13 +208,21 @@ class Store:
         """A second connection to the same database, for calls that shall not wait for this one's."""
         return Store(self._connect, database=self.database, is_read_only=self._is_read_only)
 
+    def interrupt(self) -> None:
+        """From another thread: break off the call that is under way, which then raises RetryError.
+
+        The next call connects anew. Without effect on a store that this very process owns (see `open_store`).
+        """
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
+
     def close(self) -> None:
         """Close the connection; the last store of an embedded engine closes the engine."""
         with self._connecting:
             connection, self._connection = self._connection, None
         if connection is not None:
-            connection.client.close()
-            connection.on_close()
+            connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -258,11 +273,12 @@ def _insert_settings(dedup_token: str | None, query_id: str | None) -> dict[str,
     return settings
 
 
-def open_store(settings: StoreSettings, *, role: Role) -> Store:
+def open_store(settings: StoreSettings, *, role: Role, over_port: bool = False) -> Store:
     """Connect to the store named by the settings.
 
     `owner` must own an embedded folder; `reader` may only read; `any` takes what is there. For
-    `chdb:///folder`: a live owner is asked over its port, a free folder is opened (and served).
+    `chdb:///folder`: a live owner is asked over its port, a free folder is opened (and served); with
+    `over_port` it is asked over the port even then, so that a query can be interrupted.
     Raises RetryError if a server is away, FatalError on a wrong password, a folder that cannot be
     written, or (owner) a folder that another process owns.
     """
@@ -271,7 +287,7 @@ def open_store(settings: StoreSettings, *, role: Role) -> Store:
     is_read_only = role == "reader"
     if settings.url.startswith("chdb://"):
         return Store(
-            partial(_connect_embedded, settings, role),
+            partial(_connect_embedded, settings, role, over_port),
             database=settings.database,
             is_read_only=is_read_only,
         )
@@ -286,18 +302,19 @@ def open_store(settings: StoreSettings, *, role: Role) -> Store:
     return Store(connect, database=settings.database, is_read_only=is_read_only)
 
 
-def _connect_embedded(settings: StoreSettings, role: Role) -> Connection:
+def _connect_embedded(settings: StoreSettings, role: Role, over_port: bool) -> Connection:
     folder = Path(settings.url.removeprefix("chdb://"))
     opened = embedded.open_folder(folder, role=role, max_memory_bytes=settings.max_memory_bytes)
     if isinstance(opened, Owner):
-        token = opened.reader_token if role == "reader" else opened.writer_token
-        return connect_http(
-            opened.url,
-            "default",
-            token,
-            settings=settings,
-            where=f"{settings.url} (through process {opened.pid})",
-        )
+        return _connect_to_owner(opened, settings, role, f"{settings.url} (through process {opened.pid})")
+    if over_port:
+        connection = _connect_to_owner(opened.owner, settings, role, settings.url)
+
+        def close() -> None:
+            connection.on_close()
+            embedded.release(opened)
+
+        return msgspec.structs.replace(connection, on_close=close)
     try:
         client = clickhouse_connect.get_client(interface="chdb", path=str(opened.folder), tz_mode="aware")
         if role == "reader":
@@ -306,6 +323,11 @@ def _connect_embedded(settings: StoreSettings, role: Role) -> Connection:
         embedded.release(opened)
         raise FatalError(f"store {settings.url}: {errors.one_line(error)}") from error
     return Connection(client, settings.url, partial(embedded.release, opened))
+
+
+def _connect_to_owner(owner: Owner, settings: StoreSettings, role: Role, where: str) -> Connection:
+    token = owner.reader_token if role == "reader" else owner.writer_token
+    return connect_http(owner.url, "default", token, settings=settings, where=where)
 
 
 def connect_http(
@@ -322,8 +344,17 @@ def connect_http(
         port = address.port or (8443 if is_tls else 8123)
     except ValueError as error:
         raise SettingsError(f"store.url {url}: the port must be a number from 1 to 65535") from error
+    interrupt = Interrupt()
+    pool = interrupt.pool(
+        address.scheme,
+        address.hostname or "",
+        port,
+        verify=settings.verify_tls,
+        ca_cert=settings.tls_ca_file,
+    )
     try:
         client = clickhouse_connect.get_client(
+            pool_mgr=pool,
             interface=address.scheme,
             host=address.hostname or "",
             port=port,
@@ -338,5 +369,7 @@ def connect_http(
             tz_mode="aware",
         )
     except ClickHouseError as error:
+        pool.clear()
         raise errors.of_query(error, where) from error
-    return Connection(client, where, place="loopback" if address.hostname in _LOOPBACK else "far")
+    place: Literal["loopback", "far"] = "loopback" if address.hostname in _LOOPBACK else "far"
+    return Connection(client, where, pool.clear, interrupt.now, place)

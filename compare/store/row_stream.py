@@ -96,7 +96,7 @@ def _connected(settings: StoreSettings, stack: ExitStack) -> tuple[Client, str]:
         connection = connect_http(
             owner.url, "default", owner.reader_token, settings=settings, where=settings.url
         )
-    stack.callback(connection.client.close)
+    stack.callback(connection.close)
     return connection.client, connection.where
 
 
