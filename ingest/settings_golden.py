@@ -21,7 +21,7 @@ class GoldenSettings(Struct, frozen=True, forbid_unknown_fields=True):
     warn_mean_score: Fraction = 0.85
     """A run whose mean score is lower does not pass, and a scheduled one warns."""
     fail_mean_score: Fraction = 0.8
-    """Two runs in a row under it are condition A of a rollback."""
+    """`rollback.golden_runs` runs in a row under it are condition A of a rollback."""
     least_case_score: Fraction = 0.6
     """A case without checks of its own passes from this score on (`compare.equivalent_edit`)."""
     allow_failed: NonNegativeInt = 0

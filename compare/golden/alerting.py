@@ -27,12 +27,16 @@ _NAMED = 5
 
 
 def raise_alerts(
-    store: Store, settings: GoldenSettings, experiment: str, set_name: str, endpoint: str
+    store: Store, settings: GoldenSettings, experiment: str, set_name: str, endpoint: str, *, in_a_row: int
 ) -> list[Alert]:
-    """Store the next version of the set's alert, if one is due; return it. Raises what the store raises."""
+    """Store the next version of the set's alert, if one is due; return it. Raises what the store raises.
+
+    `in_a_row` is `rollback.golden_runs`: condition A is the same here and there.
+    """
     runs = read_runs(store, set_name, experiment=experiment, endpoint_name=endpoint, limit=_RUNS)
     scheduled = [run for run in runs if run.started_by == "schedule"]
-    alert = next_alert(scheduled, _last_alert(store, experiment, set_name, endpoint), settings)
+    last = _last_alert(store, experiment, set_name, endpoint)
+    alert = next_alert(scheduled, last, settings, in_a_row=in_a_row)
     if alert is None:
         return []
     if alert.state == "firing":
@@ -42,12 +46,14 @@ def raise_alerts(
     return [alert]
 
 
-def next_alert(runs: Sequence[GoldenRun], last: Alert | None, settings: GoldenSettings) -> Alert | None:
+def next_alert(
+    runs: Sequence[GoldenRun], last: Alert | None, settings: GoldenSettings, *, in_a_row: int
+) -> Alert | None:
     """The next version of the alert of a set and endpoint, None where nothing is to be said.
 
     `runs` are the scheduled runs, newest first; incomplete ones say nothing. It fires when the newest mean
-    score is under `warn_mean_score`, becomes critical when condition A holds, and is resolved when
-    the mean is back. Pure.
+    score is under `warn_mean_score`, becomes critical when condition A holds (`in_a_row` runs), and is
+    resolved when the mean is back. Pure.
     """
     scored = [run for run in runs if run.status != "incomplete" and run.totals.mean_score is not None]
     if not scored:
@@ -59,10 +65,10 @@ def next_alert(runs: Sequence[GoldenRun], last: Alert | None, settings: GoldenSe
         # It was raised, or resolved, on this run or a later one.
         return None
     is_low = mean < settings.warn_mean_score
-    is_a = condition_a(list(scored), least=settings.fail_mean_score).is_met
-    severity: Severity = "critical" if is_a else "warning"
+    found = condition_a(list(scored), least=settings.fail_mean_score, in_a_row=in_a_row)
+    met_by = len(found.runs) if found.is_met else 0
     if open_alert is None:
-        return _fired(scored, settings, severity) if is_low else None
+        return _fired(scored, settings, met_by) if is_low else None
     if not is_low:
         return msgspec.structs.replace(
             open_alert,
@@ -73,8 +79,8 @@ def next_alert(runs: Sequence[GoldenRun], last: Alert | None, settings: GoldenSe
             summary=f"resolved {newest.finished_at:%Y-%m-%d %H:%M:%S} UTC, mean score {mean:.3f}: "
             f"{open_alert.summary}",
         )
-    if is_a and open_alert.severity == "warning":
-        fired = _fired(scored, settings, severity)
+    if met_by and open_alert.severity == "warning":
+        fired = _fired(scored, settings, met_by)
         return msgspec.structs.replace(
             fired,
             alert_id=open_alert.alert_id,
@@ -85,7 +91,9 @@ def next_alert(runs: Sequence[GoldenRun], last: Alert | None, settings: GoldenSe
     return None
 
 
-def _fired(scored: Sequence[GoldenRun], settings: GoldenSettings, severity: Severity) -> Alert:
+def _fired(scored: Sequence[GoldenRun], settings: GoldenSettings, met_by: int) -> Alert:
+    """The alert of the newest run; `met_by` runs make condition A, 0 where it does not hold."""
+    severity: Severity = "critical" if met_by else "warning"
     run, totals = scored[0], scored[0].totals
     low = []
     for one in scored:
@@ -103,8 +111,9 @@ def _fired(scored: Sequence[GoldenRun], settings: GoldenSettings, severity: Seve
         f"is under {settings.warn_mean_score}{why}; {failed} of {totals.answered_cases} cases failed "
         f"(run {run.run_id[:12]})"
     )
-    if severity == "critical":
-        summary += f"; condition A: two runs in a row under {settings.fail_mean_score}"
+    if met_by:
+        runs = f"{met_by} runs in a row" if met_by > 1 else "a run"
+        summary += f"; condition A: {runs} under {settings.fail_mean_score}"
     return Alert(
         alert_id=alert_id,
         version=1,

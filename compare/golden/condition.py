@@ -17,7 +17,7 @@ class ConditionA(msgspec.Struct, frozen=True):
     reason: str
 
 
-def condition_a(runs: Sequence[GoldenRun], *, least: float = 0.8, in_a_row: int = 2) -> ConditionA:
+def condition_a(runs: Sequence[GoldenRun], *, least: float, in_a_row: int) -> ConditionA:
     """Say whether the last `in_a_row` runs all had a mean score under `least`.
 
     `runs` are of one set and one endpoint, in any order. Runs that are incomplete or have no mean score say

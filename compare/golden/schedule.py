@@ -100,7 +100,12 @@ class GoldenSchedule:
                 self._lease.give_back()
         for endpoint in self._endpoints:
             for alert in raise_alerts(
-                self._store, self._golden, self._settings.experiment.name, set_name, endpoint
+                self._store,
+                self._golden,
+                self._settings.experiment.name,
+                set_name,
+                endpoint,
+                in_a_row=self._settings.rollback.golden_runs,
             ):
                 _log.warning("alert %s: %s", alert.state, alert.summary)
         return done
