@@ -53,7 +53,8 @@ def run(
     \b
     Exit code: 0  every run passed
                1  a run failed
-               2  the set could not be run: settings, store, credentials
+               2  the set could not be run: settings, store, credentials; or the
+                  JUnit file could not be written
                3  a run is incomplete: the endpoint was away, paused or out of budget;
                   that says nothing of the model
     """
@@ -61,6 +62,7 @@ def run(
     from rich.progress import Progress
 
     from compare.cli.locate import read_settings
+    from compare.cli.output import check_writable, write_report
     from compare.golden.junit import junit_xml
     from compare.golden.report import as_json, told
     from compare.golden.run import Limits
@@ -74,6 +76,7 @@ def run(
 
     if is_candidate and endpoints:
         raise click.UsageError("--candidate and --endpoint exclude each other")
+    check_writable(junit)
     settings = read_settings(config_file)
     name = set_name or settings.golden.set
     if name is None:
@@ -102,9 +105,9 @@ def run(
                 limits,
                 on_progress=lambda endpoint, done: progress.update(tasks[endpoint], completed=done),
             )
-    if junit is not None:
-        _write(junit, junit_xml(outcomes))
     click.echo(as_json(outcomes) if is_json else "\n\n".join(map(told, outcomes)))
+    if junit is not None:
+        write_report(junit, junit_xml(outcomes))
     statuses = {outcome.run.status for outcome in outcomes}
     if "failed" in statuses:
         raise SystemExit(EXIT_FAILED)
@@ -150,12 +153,3 @@ def promote(run_id: str, even_failed: bool, folder: Path | None, config_file: Pa
             raise FatalError(f"golden run {found.run_id} is {found.status}{hint}")
         make_baseline(store, found.set_name, found.run_id, who())
     click.echo(f"run {found.run_id} is the baseline of golden set {found.set_name}")
-
-
-def _write(path: Path, content: bytes) -> None:
-    from ingest.errors import FatalError
-
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise FatalError(f"{path} cannot be written: {error.strerror}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -41,3 +42,33 @@ def _forget_output() -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Raise FatalError for the first report that could not be written: before the work, not after it.
+
+    Leaves no file behind that was not there.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        was_there = path.exists()
+        try:
+            with path.open("ab"):
+                """Opening it is all."""
+            if not was_there:
+                path.unlink()
+        except OSError as error:
+            raise _not_written(path, error) from error
+
+
+def write_report(path: Path, content: bytes) -> None:
+    """Write a report. Raises FatalError, one line, where it cannot; print the result before."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> FatalError:
+    return FatalError(f"report {path} cannot be written: {error.strerror}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compare.cli.locate import locate_store, store_options
+from compare.cli.output import check_writable, write_report
 from compare.cli.times import TimeOrAgo
 
 if TYPE_CHECKING:
@@ -101,27 +102,18 @@ def verdict(
     from compare.ship.read import read_verdict
     from compare.store.client import open_store
 
+    check_writable(html_file, markdown_file)
     terms = Terms(margin, confidence, min_coverage, since, until, allow_changes)
     with open_store(locate_store(folder, config_file), role="reader") as store:
         found = read_verdict(store, experiment, candidate, terms, with_text=with_text)
-    for file, page in ((html_file, html_page), (markdown_file, markdown_page)):
-        if file is not None:
-            _write(file, page(found))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
         click.echo("\n".join(_lines(found)))
+    for file, page in ((html_file, html_page), (markdown_file, markdown_page)):
+        if file is not None:
+            write_report(file, page(found).encode())
     return found.exit_code
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a report. Raises FatalError where it cannot."""
-    from ingest.errors import FatalError
-
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FatalError(f"report {file} cannot be written: {error.strerror}") from error
 
 
 def _lines(found: ShipVerdict) -> list[str]:

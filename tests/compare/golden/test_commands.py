@@ -141,6 +141,26 @@ def test_an_endpoint_that_is_away_is_told_apart(command: Command, tmp_path: Path
     assert (suite.attrib["failures"], suite.attrib["errors"]) == ("0", "2")
 
 
+def test_a_junit_file_that_cannot_be_written_is_told_before_the_run(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(LINE % ("a", "one", "fine answer"))
+    command("import", "s.jsonl", "--set", "s")
+    assert command("run", "--set", "s", "--junit", "no/such/x.xml") == (
+        2, "", "gnomon: report no/such/x.xml cannot be written: No such file or directory\n"
+    )  # fmt: skip
+    assert len(command("runs")[1].splitlines()) == 1
+    # A set that cannot be run leaves no file behind.
+    assert command("run", "--set", "none", "--junit", "x.xml")[0] == 2
+    assert not (tmp_path / "x.xml").exists()
+
+
+def test_a_full_disk_loses_the_junit_file_and_not_the_result(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(LINE % ("a", "one", "fine answer"))
+    command("import", "s.jsonl", "--set", "s")
+    code, out, err = command("run", "--set", "s", "--endpoint", "ref", "--junit", "/dev/full")
+    assert (code, err.strip()) == (2, "gnomon: report /dev/full cannot be written: No space left on device")
+    assert out.startswith("s against ref: PASSED: 1 of 1 cases passed")
+
+
 def test_what_is_exported_can_be_imported(command: Command, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text(LINE % ("a", "one", "fine answer") + LINE % ("b", "two", "x"))
     command("import", "s.jsonl", "--set", "s")
