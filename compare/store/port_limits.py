@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compare.store.day_pruning import PRUNES_DAYS
+from compare.store.day_pruning import PRUNES_DAYS, READS_KEYS_FIRST
 from compare.store.port_errors import Refused
 
 MIB = 1024 * 1024
@@ -48,6 +48,7 @@ _ALLOWED = frozenset(
         "date_time_input_format",
         "date_time_output_format",
         PRUNES_DAYS,
+        READS_KEYS_FIRST,
         "enable_analyzer",
         "allow_experimental_analyzer",
         "extremes",
@@ -83,7 +84,7 @@ def reader_settings(asked: Mapping[str, str], limits: PortLimits) -> dict[str, s
     Raises Refused with code 164 for a setting that a reader may not give.
     """
     # The engine takes no setting from a view under `readonly = 1`.
-    settings = {PRUNES_DAYS: "0"}
+    settings = {PRUNES_DAYS: "0", READS_KEYS_FIRST: "1"}
     for name, value in asked.items():
         if name == "readonly" and value in ("1", "2"):
             continue

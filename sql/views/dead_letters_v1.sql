@@ -23,4 +23,4 @@ SELECT
     schema_guess,
     replayed_at
 FROM dead_letters FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

@@ -15,4 +15,4 @@ SELECT
     lost_retention,
     ingested_at
 FROM delivered_ranges FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

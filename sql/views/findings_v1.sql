@@ -39,4 +39,4 @@ ARRAY JOIN
     finding.end AS end,
     finding.measured AS measured,
     finding.threshold AS threshold
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

@@ -76,4 +76,4 @@ SELECT
     unscored,
     is_redacted
 FROM noise_pairs FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

@@ -34,4 +34,4 @@ SELECT
     is_redacted,
     is_reused
 FROM observations FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

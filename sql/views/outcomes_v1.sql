@@ -17,4 +17,4 @@ SELECT
     ingested_at,
     is_redacted
 FROM outcomes FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

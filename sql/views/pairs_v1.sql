@@ -117,4 +117,4 @@ SELECT
     candidate_failure_kind,
     is_redacted
 FROM pairs FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

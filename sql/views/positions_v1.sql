@@ -24,4 +24,4 @@ SELECT
     top1_agreement,
     role
 FROM positions FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

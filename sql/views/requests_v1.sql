@@ -32,4 +32,4 @@ SELECT
     production_body,
     is_redacted
 FROM requests FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

@@ -21,4 +21,4 @@ SELECT
     top_logprob,
     is_redacted
 FROM tokens FINAL
-SETTINGS defer_partition_pruning_after_final = 0
+SETTINGS optimize_move_to_prewhere_if_final = 1, defer_partition_pruning_after_final = 0

@@ -81,6 +81,10 @@ def day(days_ago: int) -> str:
     return f"toDateTime64('{batches.NOON - timedelta(days=days_ago):%F} 00:00:00', 3, 'UTC')"
 
 
+def noon(days_ago: int) -> str:
+    return f"toDateTime64('{batches.NOON - timedelta(days=days_ago):%F %T}', 3, 'UTC')"
+
+
 def test_one_day_of_pairs_is_one_days_parts(ask: Ask, migrated_store: Store, topic_id: str) -> None:
     select = f"SELECT count() FROM pairs_v1 WHERE ingested_at >= {day(3)} AND ingested_at < {day(2)}"
     ((that_day, everything),) = migrated_store.query(
@@ -115,6 +119,16 @@ def test_under_an_upper_bound_it_is_what_the_last_day_read_left(ask: Ask, topic_
     select = f"SELECT toString(ingested_at) FROM pairs_v1 WHERE topic_id = '{topic_id}'"
     first = f"{batches.NOON - timedelta(days=3):%F %T}.000"
     assert ask(f"{select} AND ingested_at < {day(0)}") == first
+
+
+def test_a_condition_on_what_is_no_key_is_tested_on_last_versions_only(ask: Ask, topic_id: str) -> None:
+    select = f"SELECT count() FROM pairs_v1 WHERE topic_id = '{topic_id}' AND `offset` = 7"
+    explained = ask(f"EXPLAIN actions = 1 {select} AND ingested_at < {day(0)} AND tenant != ''")
+    (prewhere,) = re.findall(r"Prewhere filter column: (.*)", explained)
+    assert ("offset" in prewhere, "tenant" in prewhere, "ingested_at" in prewhere) == (True, False, False)
+    # Only the version of three days ago passes; put before FINAL, the condition would show it.
+    assert ask(f"{select} AND cityHash64(ingested_at) = cityHash64({noon(3)})") == "0"
+    assert ask(f"{select} AND cityHash64(ingested_at) = cityHash64({noon(0)})") == "1"
 
 
 def test_final_by_partition_would_count_it_twice(migrated_store: Store, topic_id: str) -> None:
