@@ -10,6 +10,7 @@ import click
 
 from compare.cli.locate import DEFAULT_CONFIG, locate_store, read_settings, store_options
 from compare.cli.person import who
+from ingest.settings import Settings
 from ingest.settings_rollback import RollbackSettings
 
 _json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
@@ -46,11 +47,14 @@ def status(
     unknown), 2 an error.
     """
     from compare.rollback.show import CALLED, UNKNOWN, plain_status, read_status, status_text
+    from compare.rollback.sinks import sink_names
     from compare.store.client import open_store
 
     now = datetime.now(UTC)
+    settings = _settings(folder, config_file)
+    sinks = {} if settings is None else {settings.experiment.name: sink_names(settings)}
     with open_store(locate_store(folder, config_file), role="reader") as store:
-        found = read_status(store, experiment, candidate, now)
+        found = read_status(store, experiment, candidate, now, sinks)
     if is_json:
         _print([plain_status(one) for one in found])
     elif found:
@@ -73,14 +77,18 @@ def explain(decision_id: str, is_json: bool, folder: Path | None, config_file: P
     """
     from compare.rollback.approve import find_call, last_call
     from compare.rollback.show import explain_text, explained
+    from compare.rollback.sinks import sink_names
     from compare.store.client import open_store
 
+    settings, now = _settings(folder, config_file), datetime.now(UTC)
     with open_store(locate_store(folder, config_file), role="reader") as store:
         decision = find_call(store, decision_id) if decision_id else last_call(store)
+        is_known = settings is not None and settings.experiment.name == decision.experiment
+        sinks = sink_names(settings) if settings is not None and is_known else None
         if is_json:
-            _print(explained(store, decision))
+            _print(explained(store, decision, now, sinks))
         else:
-            click.echo(explain_text(store, decision))
+            click.echo(explain_text(store, decision, now, sinks))
 
 
 @rollback.command()
@@ -115,7 +123,8 @@ def approve(
     from compare.rollback.snapshots import find
     from compare.store.client import open_store
 
-    settings = _rollback_settings(folder, config_file)
+    in_force = _settings(folder, config_file)
+    settings = RollbackSettings() if in_force is None else in_force.rollback
     with open_store(locate_store(folder, config_file), role="any") as store:
         decision = find_call(store, decision_id)
         snapshot = find(store, decision.experiment, snapshot_name)
@@ -281,7 +290,7 @@ def snapshot_list(experiment: str, is_json: bool, folder: Path | None, config_fi
 
 @snapshot.command("show")
 @click.argument("name")
-@_experiment_option
+@click.option("--experiment", default="", help="Whose. [default: the only one that has it]")
 @_json_option
 @store_options
 def snapshot_show(
@@ -302,11 +311,11 @@ def snapshot_show(
         click.echo(snapshot_text(found))
 
 
-def _rollback_settings(folder: Path | None, config_file: Path | None) -> RollbackSettings:
-    """Those of the settings file that is in force; with --dir there is none, and so no command."""
+def _settings(folder: Path | None, config_file: Path | None) -> Settings | None:
+    """Those of the settings file that is in force; with --dir there is none."""
     if folder is not None or (config_file is None and not DEFAULT_CONFIG.exists()):
-        return RollbackSettings()
-    return read_settings(config_file or DEFAULT_CONFIG).rollback
+        return None
+    return read_settings(config_file or DEFAULT_CONFIG)
 
 
 def _which(
@@ -315,9 +324,10 @@ def _which(
     """Experiment and endpoint, from the settings where they are not given."""
     if experiment and endpoint:
         return experiment, endpoint
-    if folder is not None or (config_file is None and not DEFAULT_CONFIG.exists()):
+    in_force = _settings(folder, config_file)
+    if in_force is None:
         raise click.UsageError("give --experiment and --endpoint, or --config")
-    settings = read_settings(config_file or DEFAULT_CONFIG).experiment
+    settings = in_force.experiment
     if endpoint is None:
         if len(settings.candidates) > 1:
             raise click.UsageError(f"give --endpoint: the candidates are {', '.join(settings.candidates)}")

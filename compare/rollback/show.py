@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from compare.rollback.condition import Condition, Conditions
 from compare.rollback.decisions import Decision, Evaluation, read_decisions, read_evaluations
 from compare.rollback.hysteresis import GAP_INTERVALS
 from compare.rollback.snapshots import Snapshot, read_snapshots
-from compare.rollback.tell import told_of
+from compare.rollback.tell import told_of, untried_of
 from compare.store.client import Store
 from compare.visible import visible_block, visible_line
 
@@ -43,6 +43,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     is_watched: bool
     call: Decision | None
     told: list[Told]
+    sinks: list[str] | None
+    """That are to be told, by the settings; None where these are not known."""
+    untried: list[tuple[str, str]]
+    """(event, sink) of what is to be told and was never tried."""
     approvals: list[Approval]
     targets: list[Snapshot]
 
@@ -52,15 +56,22 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return {"called": CALLED, "not_called": NOT_CALLED}.get(self.answer, UNKNOWN)
 
 
-def read_status(store: Store, experiment: str, candidate: str, now: datetime) -> list[Status]:
-    """Return how each candidate stands. A call that nobody looks at any more still holds."""
+def read_status(
+    store: Store, experiment: str, candidate: str, now: datetime, sinks: Mapping[str, list[str]] | None = None
+) -> list[Status]:
+    """Return how each candidate stands. A call that nobody looks at any more still holds.
+
+    `sinks` are those of each experiment whose settings are known.
+    """
+    known = sinks or {}
     found = []
     for evaluation in read_evaluations(store, experiment, candidate):
         age = now - evaluation.evaluated_at
         is_watched = age < timedelta(seconds=(GAP_INTERVALS + 1) * evaluation.interval_s)
-        call = None
+        call, changes = None, []
         if evaluation.is_called:
-            call = read_decisions(store, decision_id=evaluation.decision_id, limit=1)[0]
+            changes = _changes(store, evaluation.decision_id)
+            call = changes[-1]
         if evaluation.is_called:
             answer, why = "called", evaluation.conditions.reason() if call is None else call.summary
         elif not is_watched:
@@ -78,6 +89,8 @@ def read_status(store: Store, experiment: str, candidate: str, now: datetime) ->
                 is_watched=is_watched,
                 call=call,
                 told=_told(store, evaluation.decision_id),
+                sinks=known.get(evaluation.experiment),
+                untried=untried_of(store, changes, known.get(evaluation.experiment, []), now),
                 approvals=read_approvals(store, evaluation.decision_id) if evaluation.decision_id else [],
                 targets=targets[:_SHOWN_TARGETS],
             )
@@ -107,7 +120,7 @@ def status_text(status: Status, now: datetime) -> str:
     )
     if call is None:
         return "\n".join(lines)
-    lines += [f"  told: {_told_line(one)}" for one in status.told] or ["  told: nobody (no sink in [notify])"]
+    lines += [f"  told: {line}" for line in _told_lines(status.told, status.sinks, status.untried)]
     lines += [f"  approved: {_approval_line(one)}" for one in status.approvals]
     if not status.approvals:
         lines.append("  approved: by nobody yet")
@@ -125,20 +138,27 @@ def condition_lines(conditions: Conditions) -> list[str]:
     ]
 
 
-def explained(store: Store, decision: Decision) -> dict[str, Any]:
-    """Return all that is kept of a call, as plain JSON values; its changes are oldest first."""
-    changes = list(reversed(read_decisions(store, decision_id=decision.decision_id, limit=1000)))
+def explained(
+    store: Store, decision: Decision, now: datetime, sinks: list[str] | None = None
+) -> dict[str, Any]:
+    """Return all that is kept of a call, as plain JSON values; its changes are oldest first.
+
+    `sinks` are those of the experiment's settings; None where these are not known.
+    """
+    changes = _changes(store, decision.decision_id)
     return {
         "call": plain(changes[-1]),
         "changes": [plain(one) for one in changes],
         "told": msgspec.to_builtins(_told(store, decision.decision_id)),
+        "sinks": sinks,
+        "untried": untried_of(store, changes, sinks or [], now),
         "approvals": msgspec.to_builtins(read_approvals(store, decision.decision_id)),
     }
 
 
-def explain_text(store: Store, decision: Decision) -> str:
-    """Return all that is kept of a call as lines."""
-    changes = list(reversed(read_decisions(store, decision_id=decision.decision_id, limit=1000)))
+def explain_text(store: Store, decision: Decision, now: datetime, sinks: list[str] | None = None) -> str:
+    """Return all that is kept of a call as lines. `sinks` as `explained` takes them."""
+    changes = _changes(store, decision.decision_id)
     first, last = changes[0], changes[-1]
     state = "holds" if last.is_called else f"ended at {_utc(last.decided_at)}"
     lines = [
@@ -158,7 +178,8 @@ def explain_text(store: Store, decision: Decision) -> str:
             states = f"A {change.condition_a}, B {change.condition_b}, C {change.condition_c}"
             lines.append(f"  {_utc(change.decided_at)}  {change.event:<10}  {states}")
     lines += ["", "told:"]
-    lines += [f"  {_told_line(one)}" for one in _told(store, first.decision_id)] or ["  nobody"]
+    told, untried = _told(store, first.decision_id), untried_of(store, changes, sinks or [], now)
+    lines += [f"  {line}" for line in _told_lines(told, sinks, untried)]
     lines += ["", "approved:"]
     for approval in read_approvals(store, first.decision_id):
         lines.append(f"  {_approval_line(approval)}")
@@ -242,6 +263,24 @@ def _short(value: Any) -> str:
 
 def _told(store: Store, decision_id: str) -> list[Told]:
     return [Told(*row) for row in told_of(store, decision_id)] if decision_id else []
+
+
+def _changes(store: Store, decision_id: str) -> list[Decision]:
+    """Return the changes of a call, oldest first."""
+    return list(reversed(read_decisions(store, decision_id=decision_id, limit=1000)))
+
+
+def _told_lines(
+    told: Sequence[Told], sinks: list[str] | None, untried: Sequence[tuple[str, str]]
+) -> list[str]:
+    """Return a line for each telling that was tried, and for each that is still to come; at least one."""
+    lines = [_told_line(one) for one in told]
+    lines += [f"{sink} of {event}: NOT YET TRIED; the next evaluation does" for event, sink in untried]
+    if lines:
+        return lines
+    if sinks is None:
+        return ["nobody so far; the settings say who is to be (--config)"]
+    return ["nobody; it was never tried" if sinks else "nobody: the settings name no sink for it"]
 
 
 def _told_line(told: Told) -> str:

@@ -35,15 +35,18 @@ class SinkTeller:
 
 def tellers_of(settings: Settings) -> list[SinkTeller]:
     """Return the sinks that `rollback.sinks` names, or all."""
-    wanted = settings.rollback.sinks
-    names = {
-        f"{kind}:{name}" for kind, name, _ in settings.notify.sinks() if wanted is None or name in wanted
-    }
+    names = sink_names(settings)
     return [
         SinkTeller(sink, settings.notify.explorer_url)
         for sink in open_sinks(settings.notify)
         if sink.name in names
     ]
+
+
+def sink_names(settings: Settings) -> list[str]:
+    """Return the names of those sinks, `kind:name`, without opening any."""
+    wanted = settings.rollback.sinks
+    return [f"{kind}:{name}" for kind, name, _ in settings.notify.sinks() if wanted is None or name in wanted]
 
 
 def notice_of(decision: Decision, link: str = "") -> Notice:

@@ -251,11 +251,17 @@ def read_snapshots(store: Store, experiment: str = "") -> list[Snapshot]:
 
 
 def find(store: Store, experiment: str, name: str) -> Snapshot:
-    """Return the snapshot of this name. Raises FatalError, naming the nearest."""
+    """Return the snapshot of this name. An empty `experiment` is any that has it, if only one does.
+
+    Raises FatalError, naming the nearest where there is none, and the experiments where there are several.
+    """
     known = read_snapshots(store, experiment)
-    for snapshot in known:
-        if snapshot.name == name:
-            return snapshot
+    named = [one for one in known if one.name == name]
+    if len(named) > 1:
+        owners = ", ".join(sorted(one.experiment for one in named))
+        raise FatalError(f"snapshot {name!r} is in {len(named)} experiments: {owners}; say --experiment")
+    if named:
+        return named[0]
     meant = nearest(name, [one.name for one in known])
     names = ", ".join(one.name for one in known[:10]) or "none yet; see gnomon rollback snapshot add"
     hint = f"did you mean {meant}?" if meant else f"known: {names}"

@@ -130,3 +130,23 @@ def told_of(store: Store, decision_id: str) -> list[tuple[str, str, bool, int, s
         {"id": decision_id},
     ).rows
     return [(row[0], row[1], bool(row[2]), int(row[3]), row[4], row[5]) for row in rows]
+
+
+def untried_of(
+    store: Store, changes: Sequence[Decision], sinks: Sequence[str], now: datetime
+) -> list[tuple[str, str]]:
+    """Return (event, sink) of what is still to be told of a call and was never tried, in order.
+
+    `changes` are of one call, oldest first; `sinks` those that are to be told. Raises what the store raises.
+    """
+    if not changes:
+        return []
+    tried = {(event, sink) for event, sink, *_ in told_of(store, changes[0].decision_id)}
+    has_ended = any(one.event == "cleared" for one in changes)
+    return [
+        (one.event, sink)
+        for one in changes
+        if one.event in NUMBERS and (one.decided_at > now - timedelta(days=TELL_DAYS) or not has_ended)
+        for sink in sinks
+        if (one.event, sink) not in tried
+    ]

@@ -11,12 +11,27 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from compare.alerts.notice import Delivery, Notice
 from compare.cli.main import cli
 from compare.rollback.decisions import read_decisions
 from compare.rollback.runner import RollbackRunner
 from compare.rollback.show import read_status, status_text
+from compare.rollback.sinks import SinkTeller
+from compare.rollback.tell import tell
 from ingest.errors import FatalError
 from tests.compare.rollback.conftest import Planter
+
+
+class Down:
+    """A sink that is down."""
+
+    name = "webhook:pager"
+
+    def send(self, notice: Notice, now: datetime) -> Delivery:
+        return Delivery(3, "refused", is_down=True)
+
+    def preview(self, notice: Notice, now: datetime) -> str:
+        return notice.key
 
 
 @pytest.fixture
@@ -61,7 +76,7 @@ def test_from_the_call_to_the_approval(called: Planter, folder: Path) -> None:
     assert lines[1].startswith("  why: A firing: golden set core")
     assert [line[2:14] for line in lines[2:5]] == ["A  firing   ", "B  firing   ", "C  off      "]
     assert lines[-4:] == [
-        "  told: nobody (no sink in [notify])",
+        "  told: nobody so far; the settings say who is to be (--config)",
         "  approved: by nobody yet",
         "  targets: none: no snapshot has a golden run that passed",
         f"  next: gnomon rollback approve {call} --snapshot NAME",
@@ -129,6 +144,49 @@ def test_a_call_holds_when_nobody_looks_any_more(called: Planter) -> None:
     assert "NOT WATCHED NOW" in status_text(status, later)
 
 
+CONFIG = """
+[experiment]
+name = "{name}"
+reference = "full"
+candidates = ["q4"]
+models = {{"*" = {{full = "m", q4 = "m"}}}}
+[endpoints.full]
+url = "http://127.0.0.1:9"
+[endpoints.q4]
+url = "http://127.0.0.1:9"
+[store]
+url = "chdb://{folder}"
+"""
+PAGER = '[notify.webhook.pager]\nurl = "http://127.0.0.1:9/"\n'
+
+
+def test_who_is_told_is_not_said_before_it_was_tried(called: Planter, folder: Path, tmp_path: Path) -> None:
+    config = tmp_path / "gnomon.toml"
+    call = read_decisions(called.store, called.experiment)[0].decision_id
+
+    def told(settings: str) -> tuple[list[str], list[str]]:
+        config.write_text(CONFIG.format(name=called.experiment, folder=folder) + settings)
+        which = ("--config", str(config))
+        status = CliRunner().invoke(cli, ["rollback", "status", "--experiment", called.experiment, *which])
+        explained = CliRunner().invoke(cli, ["rollback", "explain", call, *which]).stdout.splitlines()
+        of_status = [line for line in status.stdout.splitlines() if line.startswith("  told: ")]
+        return of_status, explained[explained.index("told:") + 1 : explained.index("approved:") - 1]
+
+    assert told("") == (
+        ["  told: nobody: the settings name no sink for it"],
+        ["  nobody: the settings name no sink for it"],
+    )
+    untried = "webhook:pager of called: NOT YET TRIED; the next evaluation does"
+    assert told(PAGER) == ([f"  told: {untried}"], [f"  {untried}"])
+    # The settings of another experiment say nothing of this one's sinks.
+    config.write_text(CONFIG.format(name="other", folder=folder) + PAGER)
+    status = CliRunner().invoke(cli, ["rollback", "explain", call, "--config", str(config), "--json"])
+    assert (json.loads(status.stdout)["sinks"], json.loads(status.stdout)["untried"]) == (None, [])
+    tell(called.store, called.experiment, [SinkTeller(Down(), None)])
+    of_status, _ = told(PAGER)
+    assert len(of_status) == 1 and of_status[0].endswith("UTC: NOT received: refused")
+
+
 def test_what_a_page_says_cannot_act_on_the_terminal(called: Planter) -> None:
     now = datetime.now(UTC)
     (status,) = read_status(called.store, called.experiment, "", now)
@@ -151,13 +209,23 @@ def test_options_that_do_not_go_together(folder: Path, tmp_path: Path) -> None:
     assert parsed(added)["source"] == "file"
 
 
+def test_a_snapshot_that_two_experiments_have_is_not_guessed(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('model = "m"\n')
+    for name in ("twice-b", "twice-a"):
+        gnomon(
+            folder, "snapshot", "add", "twice", "--file", str(file), "--experiment", name, "--endpoint", "q4"
+        )
+    assert refused(folder, "snapshot", "show", "twice") == (
+        "snapshot 'twice' is in 2 experiments: twice-a, twice-b; say --experiment"
+    )
+    shown = parsed(gnomon(folder, "snapshot", "show", "twice", "--experiment", "twice-b", "--json"))
+    assert shown["experiment"] == "twice-b"
+
+
 def test_gnomon_watch_evaluates_with_a_settings_file(planter: Planter, folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "gnomon.toml"
-    config.write_text(
-        f'[experiment]\nname = "{planter.experiment}"\nreference = "full"\ncandidates = ["q4"]\n'
-        'models = {"*" = {full = "m", q4 = "m"}}\n[endpoints.full]\nurl = "http://127.0.0.1:9"\n'
-        f'[endpoints.q4]\nurl = "http://127.0.0.1:9"\n[store]\nurl = "chdb://{folder}"\n'
-    )
+    config.write_text(CONFIG.format(name=planter.experiment, folder=folder))
     for _ in range(2):
         assert CliRunner().invoke(cli, ["watch", "--once", "--config", str(config)]).exit_code == 0
     status = CliRunner().invoke(cli, ["rollback", "status", "--config", str(config), "--json"])
