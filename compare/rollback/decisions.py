@@ -94,9 +94,9 @@ def write_decision(store: Store, decision: Decision, version: int) -> None:
     store.insert("rollback_decisions", tuple(row), [tuple(row.values())])
 
 
-def write_evaluation(store: Store, evaluation: Evaluation) -> None:
-    """Store the last evaluation in place of the one before it."""
-    row = msgspec.structs.asdict(evaluation)
+def write_evaluation(store: Store, evaluation: Evaluation, looks: str) -> None:
+    """Store the last evaluation in place of the one before it, and with it the looks (`kept_looks`)."""
+    row = msgspec.structs.asdict(evaluation) | {"looks": looks}
     store.insert("rollback_state", tuple(row), [tuple(row.values())])
 
 

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compare.rollback.condition import Condition
+from compare.rollback.kept_looks import Page, page_name
 from compare.rollback.looks import Look, look_at_health, look_at_page, wanted_names
 from compare.rollback.rules import Finding, judge
 from ingest.settings import EndpointSettings
-from ingest.settings_rollback import SHIPPED_RULES, RollbackRule, RollbackSettings, rules_of
+from ingest.settings_rollback import HEALTH_METRIC, SHIPPED_RULES, RollbackRule, RollbackSettings, rules_of
 
 _SHOWN_RULES = 20
 _MOST_LOOKS = 2_000
@@ -19,7 +20,10 @@ _ORDER = ("firing", "unknown", "quiet", "absent")
 
 
 class Watch:
-    """The looks at one candidate's pages that its rules still need; a new process begins anew."""
+    """The looks at one candidate's pages that its rules still need.
+
+    A new process goes on from those that were kept (`recall`), else it begins anew.
+    """
 
     def __init__(self, candidate: str, endpoint: EndpointSettings, settings: RollbackSettings) -> None:
         self._endpoint = endpoint
@@ -29,20 +33,31 @@ class Watch:
         ]
         self._wanted = wanted_names(self.rules)
         self._urls = list(dict.fromkeys(page.url for page in settings.pages if page.endpoint == candidate))
+        self._pages = [page_name(url, self._wanted) for url in self._urls]
+        if settings.health_path:
+            health = endpoint.url.rstrip("/") + settings.health_path
+            self._pages.append(page_name(health, frozenset((HEALTH_METRIC,))))
         self._keep_s = max((rule.over_s + rule.for_s for rule in self.rules), default=0.0)
         self._keep_s += 3 * settings.interval_s
-        self.looks: dict[str, deque[Look]] = {}
+        self.looks: dict[Page, deque[Look]] = {}
 
     async def look(self) -> None:
         """Read every page and the health path once. Raises SettingsError if a TLS file cannot be read."""
-        calls = {url: look_at_page(url, self._endpoint, self._settings, self._wanted) for url in self._urls}
+        calls = [look_at_page(url, self._endpoint, self._settings, self._wanted) for url in self._urls]
         if self._settings.health_path:
-            calls[""] = look_at_health(self._endpoint, self._settings)
-        for page, look in zip(calls, await asyncio.gather(*calls.values()), strict=True):
+            calls.append(look_at_health(self._endpoint, self._settings))
+        for page, look in zip(self._pages, await asyncio.gather(*calls), strict=True):
             looks = self.looks.setdefault(page, deque(maxlen=_MOST_LOOKS))
             looks.append(look)
             while looks[0].at_s < look.at_s - self._keep_s:
                 looks.popleft()
+
+    def recall(self, kept: Mapping[Page, Sequence[Look]]) -> None:
+        """Take over the looks that were kept, of those pages that are still looked at in the same way."""
+        for page in self._pages:
+            mine = {look.at_s: look for look in (*kept.get(page, ()), *self.looks.get(page, ()))}
+            if mine:
+                self.looks[page] = deque((mine[at_s] for at_s in sorted(mine)), maxlen=_MOST_LOOKS)
 
     def condition(self) -> Condition:
         """Return condition C by the looks so far."""

@@ -27,6 +27,7 @@ from compare.rollback.engines import Watch
 from compare.rollback.faulty import condition_b, read_counts
 from compare.rollback.golden import condition_a, read_golden
 from compare.rollback.hysteresis import Standing, fold
+from compare.rollback.kept_looks import encode, read_looks
 from compare.rollback.tell import Teller, tell
 from compare.store.client import Store
 from compare.store.table_lease import TableLease
@@ -40,7 +41,7 @@ class RollbackRunner:
     """Watches one experiment's candidates. `store` is used by nothing else.
 
     Of several runners of an experiment one acts: the one with the lease. What was decided is read from the
-    store at each run; only the looks at the engines' pages are kept between runs.
+    store at each run; the looks at the engines' pages are, where the lease is taken anew.
     """
 
     def __init__(self, store: Store, settings: Settings, tellers: Sequence[Teller] = ()) -> None:
@@ -64,6 +65,8 @@ class RollbackRunner:
         self._running = threading.Lock()
         self._keeps_lease = False
         self._last: dict[str, Evaluation] = {}
+        self._recalled = 0
+        """The generation of the lease for which the kept looks were read."""
         self._ticker = Ticker(
             self.run_once, settings.rollback.interval_s, f"rollback conditions of {self._experiment}"
         )
@@ -93,6 +96,7 @@ class RollbackRunner:
             if not self._lead():
                 return []
             try:
+                self._recall()
                 asyncio.run(self._look())
                 found = [self._evaluate(name, watch, clock()) for name, watch in self._watches.items()]
                 self._lease.check()
@@ -108,6 +112,15 @@ class RollbackRunner:
         self._lease.give_back()
         written = [one.version for one in read_evaluations(self._store, self._experiment)]
         return self._lease.take(at_least=generation_of(max(written, default=0)) + 1)
+
+    def _recall(self) -> None:
+        """Go on from what the holder before us saw of the pages."""
+        if self._recalled == self._lease.generation:
+            return
+        kept = read_looks(self._store, self._experiment)
+        for candidate, watch in self._watches.items():
+            watch.recall(kept.get(candidate, {}))
+        self._recalled = self._lease.generation
 
     async def _look(self) -> None:
         await asyncio.gather(*(watch.look() for watch in self._watches.values()))
@@ -174,7 +187,7 @@ class RollbackRunner:
             evidence=to_json(conditions),
             version=version,
         )
-        write_evaluation(self._store, evaluation)
+        write_evaluation(self._store, evaluation, encode(watch.looks))
         self._last[candidate] = evaluation
         return decision
 
