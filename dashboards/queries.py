@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import msgspec
 import pandas as pd
 
-from compare.store.client import Store
+from dashboards.asked import Asked, frame
 
 
 class PairKey(msgspec.Struct, frozen=True):
@@ -28,15 +29,10 @@ KEY = (
     "experiment = {experiment:String} AND topic_id = {topic_id:String} "
     "AND `partition` = {partition:UInt32} AND `offset` = {offset:Int64}"
 )
+_ON_DAY = " AND toDate(ingested_at) = {day:Date}"
 
 
-def frame(store: Store, sql: str, parameters: dict[str, Any] | None = None) -> pd.DataFrame:
-    """The rows of one query as a frame whose columns are named as in the query."""
-    result = store.query(sql, parameters or {})
-    return pd.DataFrame(list(result.rows), columns=list(result.column_names))
-
-
-def accounting(store: Store, experiment: str) -> pd.DataFrame:
+def accounting(store: Asked, experiment: str) -> pd.DataFrame:
     """One row: consumed, compared, skipped, failed, dead_lettered, unaccounted."""
     return frame(
         store,
@@ -47,7 +43,7 @@ def accounting(store: Store, experiment: str) -> pd.DataFrame:
     )
 
 
-def alerts(store: Store, experiment: str) -> pd.DataFrame:
+def alerts(store: Asked, experiment: str) -> pd.DataFrame:
     """Alerts of one experiment, newest first."""
     return frame(
         store,
@@ -57,50 +53,59 @@ def alerts(store: Store, experiment: str) -> pd.DataFrame:
     )
 
 
-def pair(store: Store, key: PairKey) -> pd.DataFrame:
+def pair(store: Asked, key: PairKey) -> pd.DataFrame:
     """The row of one pair, or no row."""
     sql = f"SELECT * FROM pairs_v1 WHERE {KEY} AND candidate = {{candidate:String}}"
     return frame(store, sql, key.parameters())
 
 
-def answers(store: Store, key: PairKey) -> pd.DataFrame:
-    """The observations of one pair: the reference's, and this candidate's."""
+def answers(store: Asked, key: PairKey, day: date | None = None) -> pd.DataFrame:
+    """The observations of one pair: the reference's, and this candidate's.
+
+    `day`, here and below, is the pair's day of `ingested_at`: with it one partition is looked into, not all.
+    """
     sql = (
         "SELECT role, endpoint_name, text, reasoning, `tool_calls.name` AS tool_names, "
         "`tool_calls.arguments` AS tool_arguments, finish_reason, completion_tokens, total_ms, "
         f"first_token_ms, failure_kind, failure_message FROM observations_v1 WHERE {KEY} "
-        "AND (role = 'reference' OR endpoint_name = {candidate:String}) ORDER BY role DESC"
+        "AND (role = 'reference' OR endpoint_name = {candidate:String})"
     )
-    return frame(store, sql, key.parameters())
+    return _of_day(store, sql, key, day, "ORDER BY role DESC")
 
 
-def findings(store: Store, key: PairKey) -> pd.DataFrame:
+def findings(store: Asked, key: PairKey, day: date | None = None) -> pd.DataFrame:
     """The findings of one pair."""
     sql = (
         "SELECT side, family, code, message, is_fault, unit, span_start, span_end, measured, threshold "
-        f"FROM findings_v1 WHERE {KEY} AND candidate = {{candidate:String}} ORDER BY side, family, code"
+        f"FROM findings_v1 WHERE {KEY} AND candidate = {{candidate:String}}"
     )
-    return frame(store, sql, key.parameters())
+    return _of_day(store, sql, key, day, "ORDER BY side, family, code")
 
 
-def request_body(store: Store, key: PairKey) -> str:
+def request_body(store: Asked, key: PairKey, day: date | None = None) -> str:
     """The mirrored request as JSON, or an empty string where it is no longer kept."""
-    found = frame(
-        store,
+    sql = (
         "SELECT body FROM requests_v1 WHERE topic_id = {topic_id:String} "
-        "AND `partition` = {partition:UInt32} AND `offset` = {offset:Int64}",
-        key.parameters(),
+        "AND `partition` = {partition:UInt32} AND `offset` = {offset:Int64}"
     )
+    found = _of_day(store, sql, key, day)
     return "" if found.empty else str(found["body"].iloc[0])
 
 
-def positions(store: Store, key: PairKey) -> pd.DataFrame:
+def positions(store: Asked, key: PairKey, day: date | None = None) -> pd.DataFrame:
     """index, kl_lower_nats and both sides' entropy bounds at each position of the common prefix."""
     sql = (
         "SELECT idx AS position, kl AS kl_lower_nats, reference_entropy AS reference_entropy_lower_nats, "
         "candidate_entropy AS candidate_entropy_lower_nats FROM positions_v1 "
         "ARRAY JOIN `index` AS idx, kl_lower_nats AS kl, reference_entropy_lower_nats AS reference_entropy, "
         "candidate_entropy_lower_nats AS candidate_entropy "
-        f"WHERE {KEY} AND candidate = {{candidate:String}} ORDER BY idx"
+        f"WHERE {KEY} AND candidate = {{candidate:String}}"
     )
-    return frame(store, sql, key.parameters())
+    return _of_day(store, sql, key, day, "ORDER BY idx")
+
+
+def _of_day(store: Asked, sql: str, key: PairKey, day: date | None, order: str = "") -> pd.DataFrame:
+    """What stands beside a pair is stored with it, under the same `ingested_at`."""
+    if day is None:
+        return frame(store, f"{sql} {order}", key.parameters())
+    return frame(store, f"{sql}{_ON_DAY} {order}", {**key.parameters(), "day": day})

@@ -13,8 +13,7 @@ import msgspec
 import pandas as pd
 
 from compare.result import VerdictKind
-from compare.store.client import Store
-from dashboards.queries import frame
+from dashboards.asked import Asked, frame
 
 ROLLED_PAIRS = 200_000
 """From so many pairs in the rollups on, a series is read from them: some 50 ms of a processor a raw query."""
@@ -61,7 +60,7 @@ class Summary(msgspec.Struct, frozen=True):
     families: list[str]
 
 
-def experiments(store: Store) -> pd.DataFrame:
+def experiments(store: Asked) -> pd.DataFrame:
     """experiment, candidate, pairs, last_at, is_rolled: the one with the newest pair first.
 
     `last_at` of a series that is read from rollups is the hour of its newest pair.
@@ -85,37 +84,39 @@ def experiments(store: Store) -> pd.DataFrame:
     return both.sort_values(["last_at", "pairs"], ascending=False, ignore_index=True)
 
 
-def series_of(store: Store, row: pd.Series) -> Series:
+def series_of(store: Asked, row: pd.Series) -> Series:
     """The series of one row of `experiments`."""
     series = Series(str(row["experiment"]), str(row["candidate"]))
     if not row["is_rolled"]:
         return series
-    sql = f"SELECT max(minute) AS until FROM rollup_minutes_v1 WHERE {_OF_SERIES} AND kind = 'compared'"
-    until = frame(store, sql, series.parameters())["until"].iloc[0]
+    # Of the newest hour only: months of minutes would be grouped for one.
+    sql = (
+        f"SELECT max(minute) AS until FROM rollup_minutes_v1 WHERE {_OF_SERIES} AND kind = 'compared'"
+        " AND minute >= {hour:DateTime('UTC')}"
+    )
+    until = frame(store, sql, {**series.parameters(), "hour": row["last_at"]})["until"].iloc[0]
     return msgspec.structs.replace(series, until=until)
 
 
-def summary(store: Store, series: Series) -> Summary:
+def summary(store: Asked, series: Series) -> Summary:
     """Every figure of the series."""
     return _of_pairs(store, series) if series.until is None else _of_rollups(store, series)
 
 
-def _of_rollups(store: Store, series: Series) -> Summary:
+def _of_rollups(store: Asked, series: Series) -> Summary:
     summed = ", ".join(f"sum({name}) AS {name}" for name in _SUMMED)
-    hours = frame(
+    # One query of the hours and of the slices: planning one takes longer than reading what both need.
+    both = frame(
         store,
-        f"SELECT hour, {summed} FROM rollup_sums_v1 WHERE {_OF_SERIES} AND dimension = 'all'"
-        " GROUP BY hour ORDER BY hour",
+        f"SELECT dimension, value, if(dimension = 'all', hour, toDateTime(0, 'UTC')) AS at, {summed}"
+        f" FROM rollup_sums_v1 WHERE {_OF_SERIES} AND dimension IN ('all', 'route', 'candidate_family',"
+        " 'reference_family', 'candidate_only_family', 'reference_only_family')"
+        " GROUP BY dimension, value, at ORDER BY dimension, value, at",
         series.parameters(),
     )
-    slices = frame(
-        store,
-        "SELECT dimension, value, sum(pairs) AS pairs FROM rollup_sums_v1"
-        f" WHERE {_OF_SERIES} AND dimension IN ('route', 'candidate_family', 'reference_family',"
-        " 'candidate_only_family', 'reference_only_family')"
-        " GROUP BY dimension, value ORDER BY dimension, value",
-        series.parameters(),
-    )
+    is_hour = both["dimension"] == "all"
+    hours = both[is_hour].rename(columns={"at": "hour"})
+    slices = both[~is_hour]
     verdicts = pd.DataFrame(
         {"verdict": _VERDICTS, "pairs": [int(hours[f"{verdict}_pairs"].sum()) for verdict in _VERDICTS]}
     )
@@ -166,7 +167,7 @@ def _steps(hours: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _of_pairs(store: Store, series: Series) -> Summary:
+def _of_pairs(store: Asked, series: Series) -> Summary:
     where, named = f"FROM pairs_v1 WHERE {_OF_SERIES}", series.parameters()
     totals = frame(
         store,

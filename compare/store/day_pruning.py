@@ -1,4 +1,4 @@
-"""FINAL reads only what a query needs: the days that a bound on `ingested_at` leaves, and the rows of its keys.
+"""FINAL reads only what is asked: the days that a bound on `ingested_at` leaves, the rows of the keys named.
 
 ClickHouse 26.3 made `defer_partition_pruning_after_final` its default: FINAL reads every partition, since
 another one may hold a later version of a row, and 400 days are read for an hour's query. Each view of a
