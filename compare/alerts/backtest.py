@@ -25,8 +25,8 @@ _FOREVER_MS = 4_102_444_800_000
 """2100-01-01, Unix milliseconds."""
 
 BaselineChoice = Literal["then", "now", "new"]
-"""Which baselines the replay begins with: those that were complete when its time began (a metric without one
-learns it from its first pairs, as it did live), those in force now, or none."""
+"""Which baselines the replay begins with: those that were complete when its time began, those in force now,
+or none. A metric without one, and one whose baseline a person had reset, learns it from its first pairs."""
 
 
 class Period(msgspec.Struct, frozen=True):
@@ -107,8 +107,7 @@ def backtest(
     began = time.monotonic()
     known: Mapping[str, MetricBaseline] = {}
     if baselines != "new":
-        ended_by = period.since_ms if baselines == "then" else None
-        known = _complete(store, experiment, candidate, ended_by)
+        known = _in_force(store, experiment, candidate, period.since_ms if baselines == "then" else None)
     state = FoldState(cursors=_start(store, experiment, candidate, period.since_ms), baselines=dict(known))
     catch_up = CatchUp(store, settings, experiment, candidate, until_ms=period.until_ms)
     alerts: list[Alert] = []
@@ -154,18 +153,20 @@ def count_records(store: Store, experiment: str, candidate: str, period: Period)
     return int(rows[0][0])
 
 
-def _complete(
-    store: Store, experiment: str, candidate: str, ended_by_ms: int | None
-) -> dict[str, MetricBaseline]:
-    """By metric its latest complete baseline, of those that ended by then."""
+def _in_force(store: Store, experiment: str, candidate: str, at_ms: int | None) -> dict[str, MetricBaseline]:
+    """By metric the newest baseline of those complete at a time; None is now.
+
+    One that a person had reset by then is open: the metric learns anew, whatever was complete before.
+    """
     rows = store.query(
         "SELECT metric, version, document FROM alert_baselines FINAL"
-        " WHERE experiment = {experiment:String} AND candidate = {candidate:String} AND NOT is_open"
-        " AND to_at <= {by:DateTime64(3, 'UTC')} ORDER BY metric, version DESC LIMIT 1 BY metric",
+        " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
+        " AND if(is_open, recorded_at, to_at) <= {by:DateTime64(3, 'UTC')}"
+        " ORDER BY metric, version DESC LIMIT 1 BY metric",
         {
             "experiment": experiment,
             "candidate": candidate,
-            "by": f"{(_FOREVER_MS if ended_by_ms is None else ended_by_ms) / 1000:.3f}",
+            "by": f"{(_FOREVER_MS if at_ms is None else at_ms) / 1000:.3f}",
         },
     ).rows
     found = {}

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     type=click.Choice(["then", "now", "new"]),
     default="then",
     show_default=True,
-    help="Those complete at SINCE (what is missing is learned from the first pairs), those in force now,"
-    " or all learned anew.",
+    help="Those complete at SINCE, those in force now, or none; what is missing or was reset is learned from"
+    " the first pairs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a candidate.")
 @store_options

@@ -15,6 +15,8 @@ from compare.alerts import source
 from compare.alerts.alert import Alert
 from compare.alerts.backtest import Backtest, Period, backtest
 from compare.alerts.backtest_words import span_text, told
+from compare.alerts.baseline_choice import learn_anew
+from compare.alerts.metrics import BY_NAME
 from compare.alerts.runner import AlertRunner
 from compare.cli.alerts_backtest import _which
 from compare.cli.main import cli
@@ -130,6 +132,32 @@ def test_a_later_start_uses_the_baselines_that_were_complete_then(writer: Writer
     # Learned from the bad part, the same faults are what is tolerated.
     new = replayed(writer, period=late, baselines="new")
     assert not any(one.alert.metric == "regression_rate" for one in new.found)
+
+
+def test_a_baseline_that_was_reset_is_not_taken_from_before_the_reset(writer: Writer) -> None:
+    late = Period(START_MS + history(writer) * 1000, WHOLE.until_ms)
+    live(writer)
+    before = replayed(writer, period=late, baselines="now")
+    (opened,) = learn_anew(writer.store, writer.experiment, writer.candidate, [BY_NAME["regression_rate"]])
+
+    def version(run: Backtest, metric: str) -> int:
+        return next(one.version for one in run.baselines if one.metric == metric)
+
+    now = replayed(writer, period=late, baselines="now")
+    assert any(one.alert.metric == "regression_rate" for one in before.found)
+    # Learned from the bad part: the same faults are what is tolerated.
+    assert not any(one.alert.metric == "regression_rate" for one in now.found)
+    assert version(now, "regression_rate") > opened.version
+    assert version(now, "failed_rate") == version(before, "failed_rate")
+    # The reset came after this time began, and then before it.
+    then = replayed(writer, period=late)
+    assert version(then, "regression_rate") < opened.version
+    writer.store.command(
+        "INSERT INTO alert_baselines SELECT * REPLACE(version + 1 AS version,"
+        f" toDateTime64('{START:%Y-%m-%d %H:%M:%S}', 3, 'UTC') AS recorded_at)"
+        f" FROM alert_baselines FINAL WHERE experiment = '{writer.experiment}' AND is_open"
+    )
+    assert version(replayed(writer, period=late), "regression_rate") > opened.version
 
 
 def test_settings_are_tried_without_being_set(writer: Writer) -> None:
