@@ -1,7 +1,7 @@
 # `make demo` and `make test` do all the set-up that they need. See README.md.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean system
+.PHONY: help demo test check bench clean system secrets
 
 # The first of these that runs and is new enough (a name on the PATH may be a shim that runs nothing).
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
@@ -49,6 +49,9 @@ bench: $(INSTALLED) ## Run the benchmarks; by hand: python -m bench.soak (30 min
 	@set -e; for program in $(filter-out $(BY_HAND),$(PROGRAMS)); do \
 	  echo "== bench.$$program"; $(BIN)/python -m bench.$$program; done
 	@printf 'By hand: $(BIN)/python -m bench.%s\n' $(BY_HAND)
+
+secrets: ## Make the passwords that docker-compose.yml reads
+	@deploy/make-secrets
 
 clean: ## Remove what the targets made
 	rm -rf .venv demo-data dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

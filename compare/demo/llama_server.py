@@ -155,6 +155,7 @@ def serve(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="compare.demo.llama_server")
     parser.add_argument("--model", required=True)
     parser.add_argument("--alias", required=True)
+    parser.add_argument("--host", default=HOST, help="where it listens; others can reach it but at 127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--slots", type=int, default=1)
@@ -167,7 +168,7 @@ def serve(arguments: list[str]) -> None:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = options.model
     parameters.model_alias = {options.alias}
-    parameters.hostnames = [HOST]
+    parameters.hostnames = [options.host]
     parameters.port = options.port
     parameters.n_parallel = options.slots
     parameters.n_ctx = options.context_tokens * options.slots

@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,3 +153,20 @@ def _copy_fields(reader: Any, writer: Any, precision: Precision) -> None:
         sub_type = field.types[-1] if is_array else None
         writer.add_key_value(name, field.contents(), field.types[0], sub_type=sub_type)
     writer.add_file_type(FILE_TYPES[precision])
+
+
+def place_models(folder: Path) -> None:
+    """Make both models in `folder`, as `reference.gguf` and `candidate.gguf`. Raises FatalError."""
+    paths = prepare_models(folder)
+    for name, path in (("reference.gguf", paths.reference), ("candidate.gguf", paths.candidate)):
+        link = folder / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.name)
+
+
+if __name__ == "__main__":
+    # For containers, where the servers see the folder and not this process's cache.
+    try:
+        place_models(Path(sys.argv[1]))
+    except FatalError as error:
+        sys.exit(f"gnomon: {error}")

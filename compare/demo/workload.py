@@ -14,6 +14,8 @@ in proportion, so the first N are a fair sample.
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
@@ -69,3 +71,14 @@ def mirrored_records(run: int, count: int) -> Iterator[bytes]:
             "tags": {"kind": item.kind, "run": str(run)},
         }
         yield msgspec.json.encode(envelope)
+
+
+def write_all(run: int) -> None:
+    """Write all shipped requests to standard output, one a line, as `gnomon mirror` takes them."""
+    for record in mirrored_records(run, len(workload())):
+        sys.stdout.buffer.write(record + b"\n")
+
+
+if __name__ == "__main__":
+    # No two starts have a number in common, so no request is taken for one of another start.
+    write_all(int(time.time()))

