@@ -1,4 +1,4 @@
-"""`python -m compare.operations.probe URL` ends with 0 where the page answers 2xx: containers' health checks."""
+"""`python -m compare.operations.probe URL` ends with 0 where the page answers 2xx: a container's health."""
 
 from __future__ import annotations
 

@@ -104,9 +104,7 @@ def test_ports_are_published_on_loopback_and_never_on_an_internal_network() -> N
             host, outside, inside = port.split(":")
             assert host == "127.0.0.1"
             assert outside == inside
-            assert set(service["networks"]) - internal, (
-                f"{name}: Docker publishes no port on an internal network"
-            )
+            assert set(service["networks"]) - internal, f"{name}: not published on an internal network"
             published[name] = int(inside)
     assert published == {
         "kafka": 29092,
