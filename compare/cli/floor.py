@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--experiment", required=True, help="The experiment, as in experiments_v1.")
-@click.option("--candidate", required=True, help="The candidate endpoint's name.")
+@click.option("--candidate", help="The candidate endpoint's name. [default: the only one]")
 @click.option(
     "--by",
     type=click.Choice(["route", "tenant", "language", "prompt_length", "kind", "served_model"]),
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @store_options
 def floor(
     experiment: str,
-    candidate: str,
+    candidate: str | None,
     by: Dimension | None,
     metrics: tuple[str, ...],
     output_format: str,
@@ -43,10 +43,12 @@ def floor(
     import msgspec
 
     from compare.floor import Excess, read_excess
+    from compare.ship.scope import find_candidate
     from compare.store.client import open_store
     from compare.store.print_table import format_result
 
     with open_store(locate_store(folder, config_file), role="reader") as store:
+        candidate, _ = find_candidate(store, experiment, candidate)
         found = read_excess(store, experiment, candidate, by=by, metrics=metrics)
     if not found:
         raise click.ClickException(

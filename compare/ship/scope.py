@@ -71,6 +71,28 @@ def find_scope(
 
     Raises SettingsError where there is no such experiment or candidate, or several candidates and none named.
     """
+    candidate, references = find_candidate(store, experiment, candidate)
+    marks = store.query(
+        "SELECT topic_id, `partition`, max(end_offset) FROM delivered_ranges_v1"
+        " WHERE experiment = {experiment:String} GROUP BY topic_id, `partition`"
+        " ORDER BY topic_id, `partition`",
+        {"experiment": experiment},
+    ).rows
+    return Scope(
+        experiment,
+        candidate,
+        references,
+        since,
+        until,
+        tuple((str(topic_id), int(partition), int(end)) for topic_id, partition, end in marks),
+    )
+
+
+def find_candidate(store: Store, experiment: str, candidate: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the candidate, the only one where none is named, and the references that it was compared with.
+
+    Raises SettingsError where there is no such experiment or candidate, or several candidates and none named.
+    """
     rows = store.query(
         "SELECT candidate, groupUniqArray(toString(reference)) FROM pairs_v1"
         " WHERE experiment = {experiment:String} GROUP BY candidate ORDER BY candidate",
@@ -92,20 +114,7 @@ def find_scope(
         raise SettingsError(
             f"experiment {experiment!r} has no candidate {candidate!r}; it has {', '.join(references)}"
         )
-    marks = store.query(
-        "SELECT topic_id, `partition`, max(end_offset) FROM delivered_ranges_v1"
-        " WHERE experiment = {experiment:String} GROUP BY topic_id, `partition`"
-        " ORDER BY topic_id, `partition`",
-        {"experiment": experiment},
-    ).rows
-    return Scope(
-        experiment,
-        candidate,
-        references[candidate],
-        since,
-        until,
-        tuple((str(topic_id), int(partition), int(end)) for topic_id, partition, end in marks),
-    )
+    return candidate, references[candidate]
 
 
 def seconds(time: datetime) -> str:

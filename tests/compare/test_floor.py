@@ -7,14 +7,17 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from scipy.stats import binomtest, ttest_rel
 
+from compare.cli.main import cli
 from compare.floor import Moments, compared_metrics, excess_over, read_excess
 from compare.outcomes import Batch
 from compare.result import Scores
 from compare.rows import rows_of
 from compare.store import Store
 from ingest.errors import SettingsError
+from ingest.settings import StoreSettings
 from tests.compare.batches import compared, mirrored
 
 _SPECS = {spec.name: spec for spec in compared_metrics()}
@@ -105,3 +108,15 @@ def test_a_metric_of_one_side_has_no_floor(filled: Store) -> None:
     every = read_excess(filled, "e", "q4")
     assert {excess.metric for excess in every} <= set(_SPECS)
     assert {"cosine_similarity", "kl_prefix_mean_nats", "exact_match"} <= {excess.metric for excess in every}
+
+
+def test_the_only_candidate_need_not_be_named(filled: Store, store_settings: StoreSettings) -> None:
+    def floor(*options: str) -> list[list[str]]:
+        folder = store_settings.url.removeprefix("chdb://")
+        command = ["floor", "--dir", folder, "--experiment", "e", "--metric", "cosine_similarity", *options]
+        result = CliRunner().invoke(cli, [*command, "--format", "csv"])
+        assert result.exit_code == 0, result.output
+        return [line.split(",") for line in result.stdout.splitlines()]
+
+    assert floor() == floor("--candidate", "q4")
+    assert floor()[1][:2] == ["cosine_similarity", str(len(_PAIRS[1::2]))]
