@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from compare.store.client import Store
 from dashboards import queries
+from dashboards.asked import Asked
 from dashboards.summary import Series
 
 KEPT_S = 60.0
@@ -27,7 +27,7 @@ class Accounts:
         self._counted: dict[str, tuple[float, pd.DataFrame]] = {}
         self._counting: dict[str, threading.Lock] = {}
 
-    def of(self, store: Store, series: Series) -> pd.DataFrame:
+    def of(self, store: Asked, series: Series) -> pd.DataFrame:
         """The row of the series' experiment, counted now or, where it is read from rollups, a minute ago.
 
         Raises what the store raises.

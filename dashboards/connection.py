@@ -28,5 +28,10 @@ def store_settings(environ: Mapping[str, str] = os.environ) -> StoreSettings:
 
 
 def connect() -> Store:
-    """A read-only handle on the store."""
-    return open_store(store_settings(), role="reader")
+    """A read-only handle on the store, whose queries can be interrupted."""
+    return open_store(store_settings(), role="reader", over_port=True)
+
+
+def connect_to_act() -> Store:
+    """A handle that may write, for what people do about alerts."""
+    return open_store(store_settings(), role="any")

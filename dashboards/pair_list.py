@@ -8,8 +8,7 @@ import msgspec
 import pandas as pd
 
 from compare.rollups.select import WORST_ROWS
-from compare.store.client import Store
-from dashboards.queries import frame
+from dashboards.asked import Asked, frame
 from dashboards.summary import Series
 
 PAGE_ROWS = 100
@@ -69,7 +68,7 @@ def rank_of(row: pd.Series) -> Rank:
 
 
 def page(
-    store: Store, series: Series, wanted: PairFilter, after: tuple[Rank, ...] = (), limit: int = PAGE_ROWS
+    store: Asked, series: Series, wanted: PairFilter, after: tuple[Rank, ...] = (), limit: int = PAGE_ROWS
 ) -> pd.DataFrame:
     """Pairs that pass the filter, regressions first, then by severity, at most `limit`.
 

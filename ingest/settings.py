@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from ingest.settings_alerts import AlertSettings
+from ingest.settings_dashboard import DashboardSettings
 from ingest.settings_golden import GoldenSettings
 from ingest.settings_notify import NotifySettings
 from ingest.settings_rollback import RollbackSettings
@@ -350,3 +351,4 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     routes: dict[str, RouteSettings] = {}
     redaction: RedactionSettings = RedactionSettings()
     operations: OperationsSettings = OperationsSettings()
+    dashboard: DashboardSettings = DashboardSettings()

@@ -8,6 +8,9 @@ from urllib.parse import urlencode
 from compare.alerts.alert import PairPosition
 
 
+_ALERTS = "/alerts?"
+
+
 class Named(Protocol):
     """What belongs to an experiment and a candidate: an alert, a notice."""
 
@@ -21,15 +24,27 @@ class Named(Protocol):
 
 
 def page_link(explorer_url: str | None, of: Named) -> str:
-    """The page of an experiment and candidate; empty without the explorer's address."""
+    """The alerts of an experiment and candidate; empty without the explorer's address."""
     if not explorer_url:
         return ""
     where = {"experiment": of.experiment, "candidate": of.candidate}
-    return f"{explorer_url.rstrip('/')}/?{urlencode(where)}"
+    return f"{explorer_url.rstrip('/')}{_ALERTS}{urlencode(where)}"
 
 
 def pair_link(explorer_url: str | None, of: Named, pair: PairPosition) -> str:
     """The page of one pair; empty without the explorer's address."""
-    page = page_link(explorer_url, of)
-    where = {"topic_id": pair.topic_id, "partition": pair.partition, "offset": pair.offset}
-    return f"{page}&{urlencode(where)}" if page else ""
+    if not explorer_url:
+        return ""
+    where = {
+        "experiment": of.experiment,
+        "candidate": of.candidate,
+        "topic_id": pair.topic_id,
+        "partition": pair.partition,
+        "offset": pair.offset,
+    }
+    return f"{explorer_url.rstrip('/')}/pair?{urlencode(where)}"
+
+
+def explorer_of(link: str) -> str:
+    """The explorer's address in what `page_link` made of it."""
+    return link.partition(_ALERTS)[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from compare.cli.locate import locate_store, store_options
+from compare.cli.locate import locate_dashboard, locate_store, store_options
 from ingest.errors import FatalError
 from ingest.settings import StoreSettings
 
@@ -19,11 +19,28 @@ from ingest.settings import StoreSettings
 @store_options
 @click.option("--port", type=click.IntRange(1, 65535), default=8501, show_default=True)
 @click.option("--address", default="127.0.0.1", show_default=True, help="The address to listen on.")
-def dashboard(folder: Path | None, config_file: Path | None, port: int, address: str) -> None:
-    """Open the explorer on a store (Streamlit)."""
+@click.option("--hide-text", is_flag=True, help="Show nobody the texts of prompts and answers.")
+@click.option("--no-actions", is_flag=True, help="Let nobody acknowledge or silence alerts.")
+def dashboard(
+    folder: Path | None,
+    config_file: Path | None,
+    port: int,
+    address: str,
+    hide_text: bool,
+    no_actions: bool,
+) -> None:
+    """Open the explorer on a store (Streamlit).
+
+    Who may see and do what, and signing in, are the [dashboard] of the settings.
+    """
     from compare.port import refuse_taken_port
 
     settings = locate_store(folder, config_file)
+    people = locate_dashboard(folder, config_file)
+    if hide_text:
+        people = msgspec.structs.replace(people, text_readers=[])
+    if no_actions:
+        people = msgspec.structs.replace(people, actors=[])
     folder_of_store = Path(settings.url.removeprefix("chdb://"))
     if settings.url.startswith("chdb://") and not folder_of_store.is_dir():
         raise FatalError(f"store folder {folder_of_store} does not exist")
@@ -35,6 +52,7 @@ def dashboard(folder: Path | None, config_file: Path | None, port: int, address:
     assert spec is not None and spec.origin is not None
     others = {name: value for name, value in os.environ.items() if name not in _store_variables()}
     environment = {**others, **store_environment(settings)}
+    environment["GNOMON_DASHBOARD"] = msgspec.json.encode(people).decode()
     command = [sys.executable, "-m", "streamlit", "run", str(Path(spec.origin).with_name("app.py"))]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]

@@ -11,6 +11,7 @@ import click
 
 from ingest.errors import SettingsError
 from ingest.settings import Settings, StoreSettings
+from ingest.settings_dashboard import DashboardSettings
 
 DEFAULT_CONFIG = Path("gnomon.toml")
 DEFAULT_DEMO_FOLDER = Path("demo-data")
@@ -77,3 +78,10 @@ def locate_store(folder: Path | None, config_file: Path | None) -> StoreSettings
         f"no store to read: neither {DEFAULT_CONFIG} nor {DEFAULT_DEMO_FOLDER}/ is here; "
         "give --dir FOLDER or --config FILE, or run `gnomon demo` first"
     )
+
+
+def locate_dashboard(folder: Path | None, config_file: Path | None) -> DashboardSettings:
+    """The explorer's settings of the file that `locate_store` reads, or the default ones."""
+    if config_file is None and (folder is not None or not DEFAULT_CONFIG.exists()):
+        return DashboardSettings()
+    return read_settings(config_file or DEFAULT_CONFIG).dashboard

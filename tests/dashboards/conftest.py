@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +18,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from compare.outcomes import ComparedPair
 from compare.result import Comparison, Family, Finding, Scores, Verdict, VerdictKind
-from compare.store import migrate
 from compare.store.client import open_store
 from compare.writer import Writer
 from ingest.observation import Observation, Timings
-from ingest.settings import StoreSettings
 from tests.compare import batches
+from tests.fixtures.stores import MigratedAt
 
 HOSTILE = (
     "<script>document.title='owned'</script> ![x](http://127.0.0.1:1/leak.png) [a](javascript:alert(1)) "
@@ -45,14 +49,13 @@ def night_pair(offset: int, kind: VerdictKind, families: tuple[Family, ...]) -> 
 
 
 @pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
     """A folder with 6 pairs of `night`: 4 matches, a repetition and a JSON fault on the candidate only."""
     folder = tmp_path_factory.mktemp("explorer") / "store"
     pairs = [night_pair(offset, VerdictKind.MATCH, ()) for offset in range(4)]
     pairs.append(night_pair(4, VerdictKind.CANDIDATE_WORSE, (Family.REPETITION,)))
     pairs.append(night_pair(5, VerdictKind.CANDIDATE_WORSE, (Family.JSON,)))
-    with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as store:
-        migrate.apply(store)
+    with open_store(migrated_at(folder), role="owner") as store:
         Writer(store, threading.Event()).write(
             batches.batch(*pairs, ranges=(batches.delivered(0, 6, 6),), experiment="night")
         )
@@ -78,3 +81,43 @@ def browser() -> Iterator[Browser]:
 def main_module_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streamlit's test run makes the page the main module; processes spawned later would all load it."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+
+GNOMON = Path(sys.executable).with_name("gnomon")
+START_TIMEOUT_S = 60
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def explorer(filled: Path) -> Iterator[str]:
+    """`gnomon dashboard` on the filled folder, as a person starts it; its address."""
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
+    command = [str(GNOMON), "dashboard", "--dir", str(filled), "--port", str(port)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as child:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_until_healthy(address, child)
+            yield address
+        finally:
+            child.terminate()
+            child.wait(timeout=20)
+
+
+def wait_until_healthy(address: str, child: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        assert child.poll() is None, "the explorer ended"
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"no answer from {address}")

@@ -2,57 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-
-GNOMON = Path(sys.executable).with_name("gnomon")
-START_TIMEOUT_S = 60
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@pytest.fixture(scope="module")
-def explorer(filled: Path) -> Iterator[str]:
-    """`gnomon dashboard` on the filled folder, as a person starts it; its address."""
-    port = free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
-    command = [str(GNOMON), "dashboard", "--dir", str(filled), "--port", str(port)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as child:
-        try:
-            address = f"http://127.0.0.1:{port}"
-            wait_until_healthy(address, child)
-            yield address
-        finally:
-            child.terminate()
-            child.wait(timeout=20)
-
-
-def wait_until_healthy(address: str, child: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        assert child.poll() is None, "the explorer ended"
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError(f"no answer from {address}")
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
-import dashboards
-from compare.store import migrate
 from compare.store.client import open_store
-from ingest.settings import StoreSettings
+from tests.dashboards.pages import open_page
+from tests.fixtures.stores import MigratedAt
 
 
 @pytest.fixture(autouse=True)
@@ -23,22 +21,20 @@ def _forget_the_store() -> Iterator[None]:
     st.cache_resource.clear()
 
 
-APP = Path(dashboards.__file__).with_name("app.py")
-
-
-def test_an_empty_store_says_how_to_fill_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"chdb://{tmp_path / 'store'}"
-    with open_store(StoreSettings(url=url), role="owner") as store:
-        migrate.apply(store)
-        monkeypatch.setenv("GNOMON_STORE_URL", url)
-        app = AppTest.from_file(str(APP), default_timeout=60).run()
+def test_an_empty_store_says_how_to_fill_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, migrated_at: MigratedAt
+) -> None:
+    settings = migrated_at(tmp_path / "store")
+    with open_store(settings, role="owner"):
+        monkeypatch.setenv("GNOMON_STORE_URL", settings.url)
+        app = open_page()
         assert not app.exception
         assert "gnomon demo" in app.info[0].value
 
 
 def test_a_store_that_is_not_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNOMON_STORE_URL", "http://127.0.0.1:1")
-    app = AppTest.from_file(str(APP), default_timeout=60).run()
+    app = open_page()
     assert not app.exception
     assert app.error[0].value == "The store cannot be read."
     assert any("127.0.0.1:1" in text.value for text in app.text)

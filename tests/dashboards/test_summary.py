@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from compare.rollups.rebuild import Rollups
-from compare.store import Store, migrate, open_store
+from compare.store import Store, open_store
 from dashboards import pair_list, summary
-from ingest.settings import StoreSettings
 from tests.compare.rollups.raw_rows import TODAY, YESTERDAY, pair, put
+from tests.fixtures.stores import MigratedAt
 
 SERIES = summary.Series("nightly", "q4")
 ROWS = [pair(n, YESTERDAY + n * timedelta(minutes=1), request_id=f"r-{n}-x") for n in range(400)]
@@ -22,11 +22,10 @@ OF_Q4 = [row for row in ROWS if row["candidate"] == "q4"]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Iterator[Store]:
     """400 pairs over 7 hours, rolled up, and a new experiment of which the rollups do not know."""
-    settings = StoreSettings(url=f"chdb://{tmp_path_factory.mktemp('summary') / 'store'}")
+    settings = migrated_at(tmp_path_factory.mktemp("summary"))
     with open_store(settings, role="owner") as opened:
-        migrate.apply(opened)
         put(opened, "pairs", ROWS)
         Rollups(opened, settings).rebuild_touched()
         put(opened, "pairs", [pair(9000 + n, TODAY, experiment="new", candidate="q4") for n in range(3)])

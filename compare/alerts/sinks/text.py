@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compare.alerts import words
-from compare.alerts.links import pair_link
+from compare.alerts.links import explorer_of, pair_link
 from compare.alerts.notice import Member, Notice
 from compare.visible import visible_block, visible_line
 from ingest.settings_notify import SinkText
@@ -109,7 +109,7 @@ def worst_pairs(notice: Notice) -> list[str]:
     if notice.evidence is None:
         return []
     # The notice keeps the page's address; a pair's is the same page with more in its query.
-    base = notice.link.partition("/?")[0]
+    base = explorer_of(notice.link)
     lines = []
     for pair in notice.evidence.worst_pairs:
         link = pair_link(base, notice, pair)

@@ -212,7 +212,7 @@ def test_a_whole_life(store: Store) -> None:
         "acknowledged:  by me@host at ",
         ": on it",
         "since when:    ",
-        "http://explorer:8501/?experiment=",
+        "http://explorer:8501/pair?experiment=",
         "look at them: gnomon sql ",
         "notified: notice 2: reminder",
     ):

@@ -15,24 +15,25 @@ from compare.alerts.alert import Alert
 from compare.alerts.alert_log import write_alerts
 from compare.alerts.evidence_store import write_evidence
 from compare.cli.main import cli
-from compare.store import migrate
 from compare.store.client import Store, open_store
 from ingest.errors import SettingsError
 from ingest.settings import StoreSettings
 from tests.compare.alerts import made
 from tests.compare.alerts.sinks.receivers import free_port, receiver
+from tests.fixtures.stores import MigratedAt
 from tests.ingest.test_load_settings import MINIMAL
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("alerts-cli")
+def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
+    made = tmp_path_factory.mktemp("alerts-cli")
+    migrated_at(made)
+    return made
 
 
 @pytest.fixture(scope="module")
 def store(folder: Path) -> Iterator[Store]:
     with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as opened:
-        migrate.apply(opened)
         yield opened
 
 
@@ -73,7 +74,7 @@ def test_show_is_readable_and_hostile_text_does_nothing(folder: Path, alert: Ale
     assert "\x1b" not in shown
     assert "s \\x1b[31m" in shown
     assert (
-        f"http://x:1/?experiment={alert.experiment}&candidate=q4&topic_id=t-1&partition=0&offset=7" in shown
+        f"http://x:1/pair?experiment={alert.experiment}&candidate=q4&topic_id=t-1&partition=0&offset=7" in shown
     )
     assert "faults:        repetition 12" in shown
     (row,) = json.loads(run(folder, "show", f"group:{alert.group_key[:10]}", "--json").output)

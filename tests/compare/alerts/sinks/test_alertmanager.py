@@ -47,7 +47,7 @@ def test_firing_and_resolved_are_each_told_once(running: Running) -> None:
         "team": "inference",
     }
     assert seen["annotations"]["summary"] == "FIRING warning: e: q4: regression_rate"
-    assert seen["generatorURL"] == "http://explorer:8501/?experiment=e&candidate=q4"
+    assert seen["generatorURL"] == "http://explorer:8501/alerts?experiment=e&candidate=q4"
     # Sent again and again while it fires: Alertmanager knows it and tells nobody.
     for second in (61, 122, 183):
         delivery = one.keep_alive([fired], now + timedelta(seconds=second))

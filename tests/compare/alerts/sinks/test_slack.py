@@ -41,7 +41,7 @@ def test_hostile_text_is_escaped_and_stands_in_plain_blocks() -> None:
     # The only markup is our own link.
     assert document["blocks"][-1]["text"] == {
         "type": "mrkdwn",
-        "text": "<http://explorer:8501/?experiment=e&amp;candidate=q4|Open the explorer>",
+        "text": "<http://explorer:8501/alerts?experiment=e&amp;candidate=q4|Open the explorer>",
     }
 
 

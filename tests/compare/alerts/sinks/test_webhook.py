@@ -40,7 +40,7 @@ def test_signed_json_with_an_idempotency_key() -> None:
     assert document["title"] == "FIRING warning: e: q4: regression_rate"
     assert msgspec.convert(document["notice"], Notice) == notice
     assert (
-        "http://explorer:8501/?experiment=e&candidate=q4&topic_id=t-1&partition=0&offset=7"
+        "http://explorer:8501/pair?experiment=e&candidate=q4&topic_id=t-1&partition=0&offset=7"
         in (document["body"])
     )
 

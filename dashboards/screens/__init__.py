@@ -1,0 +1,10 @@
+"""The pages: layout only, one file each. A page has an `ICON` and a function `show(context)`."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from dashboards.screens import overview, pair, pairs
+
+SCREENS: dict[str, ModuleType] = {"overview": overview, "pairs": pairs, "pair": pair}
+"""By the last part of their address, in the order of the navigation; the first is the root."""

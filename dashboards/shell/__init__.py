@@ -1,0 +1,1 @@
+"""What every page stands in: the store it reads, address bar, words, time zone, states."""

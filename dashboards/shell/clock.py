@@ -1,0 +1,40 @@
+"""Times in the zone that the reader chose. The store's times are UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, available_timezones
+
+import pandas as pd
+
+LONGEST_NAME = 64
+
+
+class Clock:
+    """Shows times in one zone, whose name goes with them."""
+
+    def __init__(self, zone: str = "UTC") -> None:
+        self.name = zone
+        self._zone = ZoneInfo(zone)
+
+    def show(self, at: datetime, *, seconds: bool = True) -> str:
+        """`2026-11-29 03:00:00 UTC`: the time with its zone's abbreviation then."""
+        local = at.astimezone(self._zone)
+        return local.strftime("%Y-%m-%d %H:%M:%S %Z" if seconds else "%Y-%m-%d %H:%M %Z")
+
+    def wall(self, times: pd.Series) -> pd.Series:
+        """Aware times as naive ones of the wall clock there: tables and charts show them as they are."""
+        return pd.to_datetime(times, utc=True).dt.tz_convert(self._zone).dt.tz_localize(None)
+
+    def parse(self, text: str) -> datetime:
+        """The time (UTC) that `2026-11-29 03:00` is there; an offset or Z in the text counts.
+
+        Raises ValueError for what is no time.
+        """
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(UTC)
+
+
+def is_zone(name: str) -> bool:
+    """Whether it is the name of a zone that is known here."""
+    return len(name) <= LONGEST_NAME and name in available_timezones()

@@ -1,0 +1,51 @@
+"""What a page shows when it cannot show its figures: empty, cancelled, no permission, away, refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from compare.store.errors import StoreQueryError
+from dashboards.shell.hostile import visible
+from dashboards.shell.reader import Cancelled, TextHidden, again
+from dashboards.words import Words
+from ingest.errors import GnomonError, RetryError
+
+NO_RIGHT = frozenset({164, 192, 193, 194, 195, 497, 516})
+"""ClickHouse's codes: READONLY, unknown users and passwords, ACCESS_DENIED, AUTHENTICATION_FAILED."""
+TOO_LARGE = frozenset({158, 159, 160, 202, 241, 307, 396})
+"""Too many rows, bytes, queries at once, too long, MEMORY_LIMIT_EXCEEDED."""
+NOT_THERE = frozenset({16, 47, 60, 81})
+"""NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, UNKNOWN_TABLE, UNKNOWN_DATABASE."""
+
+EXPECTED = (Cancelled, TextHidden, GnomonError)
+"""What `explain` has words for."""
+
+
+def explain(error: Exception, say: Words, try_again: Callable[[], None]) -> None:
+    """Say why there are no figures, and what can be done."""
+    if isinstance(error, Cancelled):
+        st.info(say("shell.cancelled"), icon="✋")
+        st.button(say("shell.again"), on_click=again, args=(error.question,))
+        return
+    if isinstance(error, TextHidden):
+        st.info(say("shell.text_hidden"), icon="🔒")
+        return
+    st.error(say(_headline(error)))
+    st.text(visible(str(error), 2_000))
+    if isinstance(error, RetryError):
+        st.caption(say("shell.away_hint"))
+    st.button(say("shell.again"), on_click=try_again)
+
+
+def _headline(error: Exception) -> str:
+    if not isinstance(error, StoreQueryError):
+        return "shell.away"
+    if error.code in NO_RIGHT:
+        return "shell.no_right"
+    if error.code in TOO_LARGE:
+        return "shell.too_large"
+    if error.code in NOT_THERE:
+        return "shell.old_store"
+    return "shell.refused"
