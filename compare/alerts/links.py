@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from compare.alerts.alert import PairPosition
 
-
 _ALERTS = "/alerts?"
 
 
