@@ -2,7 +2,8 @@
 
 It takes pairs one by one, an empty message behind the last of a batch, compares them, and gives back one
 `Result` for each; `Ready` says that everything is loaded, `Raised` that the batch gave an error. Log records
-go the same way, in between.
+go the same way, in between. A thread takes the next batch in meanwhile, so that the parent is never kept from
+sending by what it has not taken yet.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import queue
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -127,8 +129,13 @@ def serve(
         # Not before: the first pairs wait for the model.
         os.nice(NICENESS)
         channel.send(Ready())
+        batches: queue.SimpleQueue[list[bytes] | Exception] = queue.SimpleQueue()
+        threading.Thread(target=_receive, args=(connection, batches), daemon=True).start()
         while True:
-            _serve_batch(channel, _received(connection), compare)
+            batch = batches.get()
+            if isinstance(batch, Exception):
+                raise batch
+            _serve_batch(channel, _pairs_of(batch), compare)
 
 
 class _Channel:
@@ -154,11 +161,24 @@ class _ToParent(QueueHandler):
         self._channel.send(Logged(record))
 
 
-def _received(connection: Connection) -> list[ResponsePair]:
-    pairs = []
-    while data := connection.recv_bytes():
-        pairs.append(pickle.loads(data))
-    return pairs
+def _receive(connection: Connection, batches: queue.SimpleQueue[list[bytes] | Exception]) -> None:
+    """Take in batches, and at last what ended that: the parent has two under way at most."""
+    try:
+        while True:
+            batch = []
+            while data := connection.recv_bytes():
+                batch.append(data)
+            batches.put(batch)
+            # Else a large one would be held here until the next comes.
+            del batch
+    except Exception as error:
+        batches.put(error)
+
+
+def _pairs_of(batch: list[bytes]) -> list[ResponsePair]:
+    """Read a batch, and let go of each pair's bytes as it is read."""
+    batch.reverse()
+    return [pickle.loads(batch.pop()) for _ in range(len(batch))]
 
 
 def _serve_batch(channel: _Channel, pairs: list[ResponsePair], compare: Compares) -> None:

@@ -12,11 +12,13 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from typing import NamedTuple
 
 from compare.compare_child import (
     END_OF_BATCH,
@@ -43,13 +45,24 @@ _GONE = (EOFError, OSError)
 _log = logging.getLogger(__name__)
 
 
+class _Sent(NamedTuple):
+    """A batch that a child has: what it could not be sent of is a result already."""
+
+    child: SpawnProcess
+    results: list[DeadLetterError | None]
+
+
 class CompareProcess:
-    """A `Compare` that does its work in a child process. `start`, call from one thread, `close`.
+    """A `Compare` that does its work in a child process. `start`, call from two threads at most, `close`.
 
     The child is spawned, never forked: there are threads and an embedded database here. It takes no SIGINT
     and no SIGTERM, which reach a whole group and mean that the parent shall finish; it ends when the parent
-    closes, or dies by whatever signal. If it dies in mid-batch, another one is started and compares the
-    batch again; if that dies too, the batch is halved, until the pair that kills it is known.
+    closes, or dies by whatever signal.
+
+    It has two batches at most: one thread takes the results of the first while the other sends the second.
+    If it dies in mid-batch, another one is started and compares the first batch again, alone; if that dies
+    too, the batch is halved, until the pair that kills it is known. The second batch, which had not begun,
+    is sent afterwards and has lost no try.
     """
 
     def __init__(self, settings: Settings, make: Callable[[Settings], Compares] = ready_comparison) -> None:
@@ -60,6 +73,11 @@ class CompareProcess:
         self._connection: Connection | None = None
         self._is_ready = False
         self._is_abandoned = False
+        # Taken hand over hand, so that batches are answered in the order in which they were sent.
+        self._second = threading.Lock()
+        self._first = threading.Lock()
+        # Whoever starts or ends a child holds it too: nobody writes to a pipe that is being closed.
+        self._sending = threading.Lock()
 
     def __enter__(self) -> CompareProcess:
         self.start()
@@ -103,11 +121,12 @@ class CompareProcess:
             self._process.join()
         self._process.close()
         self._process = self._connection = None
+        self._is_ready = False
 
     def abandon(self) -> None:
-        """Kill the child: the call that waits for it raises RetryError, and so does every later one.
+        """Kill the child: the calls that wait for it raise RetryError, and so does every later one.
 
-        May be called from another thread than the one that compares.
+        May be called from another thread than those that compare.
         """
         self._is_abandoned = True
         process = self._process
@@ -122,15 +141,40 @@ class CompareProcess:
         comparing raise if it is a GnomonError, FatalError if the child dies at every start, and RuntimeError
         with the child's traceback as its cause at a defect.
         """
-        self._wait_until_ready()
+        with self._second:
+            sent = self._sent_ahead(pairs)
+            self._first.acquire()
         try:
-            return self._ask(pairs)
-        except _GONE:
+            return self._compared(pairs, sent)
+        finally:
+            self._first.release()
+
+    def _sent_ahead(self, pairs: Sequence[ResponsePair]) -> _Sent | None:
+        """Send a batch behind the one that is compared; None if there is no child to take it now."""
+        with self._sending:
+            if self._process is None or not self._is_ready:
+                return None
+            with suppress(*_GONE):
+                return _Sent(self._process, self._send(pairs))
+            return None
+
+    def _compared(
+        self, pairs: Sequence[ResponsePair], sent: _Sent | None
+    ) -> list[Comparison | DeadLetterError]:
+        # A child that died over the batch before this one took it along: that is no try of this one.
+        is_begun = sent is not None and sent.child is self._process
+        if sent is not None and is_begun:
+            with suppress(*_GONE):
+                return self._results(sent.results)
+        with self._sending:
+            if not is_begun:
+                self._wait_until_ready()
+                with suppress(*_GONE):
+                    return self._ask(pairs)
             _log.warning("%s in mid-batch; what it had is compared again", self._end())
-        try:
             self._wait_until_ready()
-            return self._ask(pairs)
-        except _GONE:
+            with suppress(*_GONE):
+                return self._ask(pairs)
             return self._halved(pairs)
 
     def _halved(self, pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
@@ -171,8 +215,11 @@ class CompareProcess:
                 return
 
     def _ask(self, pairs: Sequence[ResponsePair]) -> list[Comparison | DeadLetterError]:
-        assert self._connection is not None
-        results: list[Comparison | DeadLetterError | None] = []
+        return self._results(self._send(pairs))
+
+    def _send(self, pairs: Sequence[ResponsePair]) -> list[DeadLetterError | None]:
+        """Send a batch. Returns the results that it has already: of pairs that cannot be sent."""
+        results: list[DeadLetterError | None] = []
         for pair in pairs:
             try:
                 data = pickle.dumps(pair, pickle.HIGHEST_PROTOCOL)
@@ -182,11 +229,11 @@ class CompareProcess:
             else:
                 results.append(None)
                 # One by one: the interpreter is free for replay while a pair is written.
-                self._send(data)
-        self._send(END_OF_BATCH)
-        return [self._result() if result is None else result for result in results]
+                self._write(data)
+        self._write(END_OF_BATCH)
+        return results
 
-    def _send(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         assert self._connection is not None
         try:
             self._connection.send_bytes(data)
@@ -194,6 +241,9 @@ class CompareProcess:
             if self._is_abandoned:
                 raise RetryError("the comparison was given up: the run ends") from error
             raise
+
+    def _results(self, sent: Sequence[DeadLetterError | None]) -> list[Comparison | DeadLetterError]:
+        return [self._result() if result is None else result for result in sent]
 
     def _result(self) -> Comparison | DeadLetterError:
         message = self._read()

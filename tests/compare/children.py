@@ -35,6 +35,9 @@ def _obey(pair: ResponsePair) -> Comparison | DeadLetterError:
             os._exit(int(rest))
         case "sleep":
             time.sleep(float(rest))
+        case "until":
+            while not Path(rest).exists():
+                time.sleep(0.005)
         case "log":
             logging.getLogger("tests.child").warning("seen: %s", rest)
         case "defect":
