@@ -80,8 +80,9 @@ def ask_page(store: Store, took: Took) -> None:
         int(row["offset"]),
     )
     began = time.perf_counter()
-    for one in (queries.pair, queries.answers, queries.findings, queries.positions, queries.request_body):
-        one(store, key)
+    day = queries.pair(store, key)["ingested_at"].iloc[0].date()
+    for one in (queries.answers, queries.findings, queries.positions, queries.request_body):
+        one(store, key, day)
     took["one pair"].append((time.perf_counter() - began) * 1000)
 
 

@@ -32,6 +32,9 @@ def test_the_pairs_own_day_holds_all_that_stands_beside_it(store: Store) -> None
     key = queries.PairKey(experiment, candidate, topic_id, partition, offset)
     (found,) = (row for _, row in queries.pair(store, key).iterrows())
     assert found["ingested_at"] == at
+    assert queries.pair(store, key, ("partition", "verdict")).to_dict("records") == [
+        {"partition": partition, "verdict": "candidate_worse"}
+    ]
     beside = (queries.answers, queries.findings, queries.positions)
     counts = [len(ask(store, key)) for ask in beside]
     assert counts[:2] == [2, 2]

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from compare.position_scores import PositionScore, PositionScores
+from compare.recipes import find_recipe
 from compare.result import Divergence
+from compare.store.row_stream import stream_rows
 from ingest.alternative import Alternative
 from ingest.pair import Forced
 from ingest.tokens import Token, Tokens
@@ -89,6 +91,23 @@ def test_token_roles(world: World) -> None:
     assert column(rows, "divergences") == [None, None, 1]
     assert world.ask("token_roles") == rows[:2]
     assert world.ask("token_roles", of_context="prefix") == rows[2:]
+    for table in ("forced_pairs", "positions"):
+        assert "cityHash64(topic_id, partition, offset)" in tested_first(world, "token_roles", table)
+
+
+def tested_first(world: World, name: str, table: str) -> str:
+    """The conditions on which a reader's recipe reads the table's other columns at all.
+
+    All arrays of a day that is not merged are more than a reader's memory.
+    """
+    recipe = find_recipe(name)
+    given = recipe.bind({"experiment": world.experiment, "of_context": ""})
+    with stream_rows(world.settings, f"EXPLAIN actions = 1 {recipe.statement}", given) as rows:
+        explained = "\n".join(row[0] for block in rows for row in block)
+    # The last one: scalar subqueries are explained before.
+    _, _, of_table = explained.rpartition(f"ReadFromMergeTree (gnomon.{table})")
+    _, _, conditions = of_table.partition("Prewhere filter column: ")
+    return conditions.partition("\n")[0]
 
 
 def parted(at: int, *, near: bool) -> Divergence:
