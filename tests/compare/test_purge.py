@@ -18,14 +18,13 @@ from compare.alerts.evidence_store import write_evidence
 from compare.alerts.groups import Group
 from compare.alerts.notice_log import read_notices, write_notice
 from compare.alerts.notify import make_notice
-from compare.cli.locate import embedded_store
 from compare.cli.main import main
 from compare.intake import Intake
 from compare.outcomes import OtherOutcome
 from compare.purge import Selection, find, purge
 from compare.purged import read_purged
 from compare.rollups.rebuild import Rollups
-from compare.store import Store, migrate, open_store
+from compare.store import Store, open_store
 from compare.store.lockfile import read_owner
 from compare.writer import Writer
 from ingest.errors import FatalError
@@ -34,6 +33,7 @@ from ingest.settings import ExperimentSettings, StoreSettings
 from ingest.settings_notify import NotifySettings
 from tests.compare import batches
 from tests.compare.batches import NOON
+from tests.fixtures.stores import MigratedAt
 
 OFFSETS = range(6)
 """Positions 0 to 5: requests r-0 to r-5, odd ones of tenant `odd`. 2 is compared twice, on two days."""
@@ -81,15 +81,14 @@ def examples(store: Store, *request_ids: str) -> None:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> StoreSettings:
-    return embedded_store(tmp_path / "store")
+def settings(tmp_path: Path, migrated_at: MigratedAt) -> StoreSettings:
+    return migrated_at(tmp_path / "store")
 
 
 @pytest.fixture
 def store(settings: StoreSettings) -> Iterator[Store]:
     """A filled store on the engine."""
     with open_store(settings, role="owner") as owner:
-        migrate.apply(owner)
         fill(owner)
         yield owner
 
@@ -207,7 +206,6 @@ def test_a_purge_that_is_killed_is_finished_by_the_next(
     settings: StoreSettings, monkeypatch: pytest.MonkeyPatch, deletions: int
 ) -> None:
     with open_store(settings, role="owner") as store:
-        migrate.apply(store)
         fill(store)
         whole = purge_module._delete
         left = [deletions]
@@ -234,7 +232,6 @@ def test_a_purge_that_is_killed_is_finished_by_the_next(
 
 def test_a_purge_while_the_pipeline_writes(settings: StoreSettings) -> None:
     with open_store(settings, role="owner") as store:
-        migrate.apply(store)
         fill(store)
         stop, errors = threading.Event(), []
         written = [9]
@@ -347,7 +344,6 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_the_command_says_what_went_and_what_it_cannot_reach(settings: StoreSettings, run: Run) -> None:
     folder = settings.url.removeprefix("chdb://")
     with open_store(settings, role="owner") as store:
-        migrate.apply(store)
         fill(store)
         code, out, _ = run("purge", "--dir", folder, "--request-id", "r-2", "--dry-run")
         assert (code, "1 positions; nothing was changed" in out) == (0, True)

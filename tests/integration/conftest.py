@@ -21,6 +21,7 @@ from ingest.settings import (
     Settings,
     StoreSettings,
 )
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.background import Service
 
@@ -122,9 +123,15 @@ def stubs() -> Iterator[tuple[StubEndpoint, StubEndpoint]]:
 
 
 @pytest.fixture
-def bench(broker: EmbeddedBroker, tmp_path: Path, stubs: tuple[StubEndpoint, StubEndpoint]) -> Bench:
-    """One topic with one partition on the session's broker, and stub endpoints."""
+def bench(
+    broker: EmbeddedBroker,
+    tmp_path: Path,
+    stubs: tuple[StubEndpoint, StubEndpoint],
+    migrated_at: MigratedAt,
+) -> Bench:
+    """One topic with one partition on the session's broker, a migrated store, and stub endpoints."""
     made = Bench(broker.bootstrap, tmp_path / "store", stubs[0].url, stubs[1].url)
+    migrated_at(made.folder)
     made.make_topics()
     return made
 

@@ -13,9 +13,10 @@ from click.testing import CliRunner, Result
 from compare.cli.main import cli
 from compare.letters import LetterFilter, find_letters, mark_replayed, records_to_send
 from compare.run import run_service
-from compare.store import migrate, open_store
+from compare.store import open_store
 from ingest.errors import FatalError
-from ingest.settings import RedactionRule, RedactionSettings, Settings, StoreSettings
+from ingest.settings import RedactionRule, RedactionSettings, Settings
+from tests.fixtures.stores import MigratedAt
 from tests.integration.conftest import Bench, envelope
 
 BARE = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
@@ -140,10 +141,9 @@ def test_a_redacted_letter_is_read_again_from_kafka_and_else_refused(bench: Benc
         assert refused[0].why == "only its row is stored, and Kafka no longer has the record"
 
 
-def test_filters_and_marks_name_the_letters_they_mean(tmp_path: Path) -> None:
+def test_filters_and_marks_name_the_letters_they_mean(tmp_path: Path, migrated_at: MigratedAt) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    with open_store(StoreSettings(url=f"chdb://{tmp_path / 'store'}"), role="owner") as store:
-        migrate.apply(store)
+    with open_store(migrated_at(tmp_path / "store"), role="owner") as store:
         columns = ("experiment", "topic", "topic_id", "partition", "offset", "source", "reason", "value")
         columns += ("mirrored_at", "ingested_at", "version")  # type: ignore[assignment]
         rows = [

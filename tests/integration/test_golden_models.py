@@ -18,6 +18,7 @@ from compare.run import run_service
 from compare.store.client import open_store
 from ingest.settings import EndpointSettings
 from ingest.settings_golden import GoldenSettings
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.conftest import Bench, envelope
 
@@ -26,10 +27,11 @@ LIMITS = Limits(0.85)
 
 
 def test_a_set_of_traffic_passes_against_its_reference_and_a_service_runs_it(
-    broker: EmbeddedBroker, tmp_path: Path, reference_server: LlamaServer
+    broker: EmbeddedBroker, tmp_path: Path, reference_server: LlamaServer, migrated_at: MigratedAt
 ) -> None:
     with StubEndpoint("the same words again and again. " * 40) as loops:
         bench = Bench(broker.bootstrap, tmp_path / "store", reference_server.url, loops.url)
+        migrated_at(bench.folder)
         bench.make_topics()
         bench.produce([envelope(f"r{n}", f"Tell me of the number {n}.") for n in range(RECORDS)])
         experiment = msgspec.structs.replace(bench.settings.experiment, max_tokens_cap=12)

@@ -11,7 +11,6 @@ import msgspec
 from compare.controls import Scope, order
 from compare.counters import Counters
 from compare.run import run_service
-from compare.store import migrate
 from compare.store.client import open_store
 from ingest.settings import Settings
 from tests.compare.cli.test_errors import gnomon
@@ -40,7 +39,6 @@ def test_paused_nothing_is_sent_and_resumed_by_another_process_nothing_is_lost(
     bench: Bench, stubs: tuple[StubEndpoint, StubEndpoint]
 ) -> None:
     with open_store(bench.settings.store, role="any") as store:
-        migrate.apply(store, bench.settings.store)
         order(store, "pause", Scope("", "cand"), ordered_by="test")
     bench.produce([envelope(f"r{n}", f"say {n}") for n in range(120)])
     settings = changed(bench, delivery={"max_queued_records": 16})

@@ -10,6 +10,7 @@ import pytest
 from kafka import KafkaProducer
 
 from tests.fixtures.kept_broker import KeptBroker
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
@@ -28,8 +29,11 @@ def kept(tmp_path: Path) -> Iterator[KeptBroker]:
 
 
 @pytest.fixture
-def kept_bench(kept: KeptBroker, tmp_path: Path, stubs: tuple[StubEndpoint, StubEndpoint]) -> Bench:
+def kept_bench(
+    kept: KeptBroker, tmp_path: Path, stubs: tuple[StubEndpoint, StubEndpoint], migrated_at: MigratedAt
+) -> Bench:
     made = Bench(kept.bootstrap, tmp_path / "store", stubs[0].url, stubs[1].url)
+    migrated_at(made.folder)
     made.make_topics()
     return made
 

@@ -16,14 +16,13 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from compare.cli.locate import embedded_store
 from compare.demo.child import ChildProcess
 from compare.run import run_service
-from compare.store import migrate
 from compare.store.client import open_store
 from compare.store.lockfile import read_owner
 from ingest.errors import FatalError
 from ingest.settings import KafkaSettings, StoreSettings
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.fixtures.tcp_proxy import TcpProxy
 from tests.integration.background import Service, until
@@ -140,10 +139,14 @@ def is_open(port: int) -> bool:
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_broker_that_goes_away_and_returns_is_waited_for(
-    proxied_broker: TcpProxy, tmp_path: Path, stubs: tuple[StubEndpoint, StubEndpoint]
+    proxied_broker: TcpProxy,
+    tmp_path: Path,
+    stubs: tuple[StubEndpoint, StubEndpoint],
+    migrated_at: MigratedAt,
 ) -> None:
     proxy = proxied_broker
     bench = Bench(proxy.address, tmp_path / "store", stubs[0].url, stubs[1].url)
+    migrated_at(bench.folder)
     bench.make_topics()
     bench.produce([envelope(f"r{n}", f"question {n}") for n in range(100)])
     service = Service(bench, outcomes=300)
@@ -163,11 +166,10 @@ def test_a_broker_that_goes_away_and_returns_is_waited_for(
 
 
 def test_a_store_that_goes_away_and_returns_is_waited_for(
-    bench: Bench, stubs: tuple[StubEndpoint, StubEndpoint], tmp_path: Path
+    bench: Bench, stubs: tuple[StubEndpoint, StubEndpoint], tmp_path: Path, migrated_at: MigratedAt
 ) -> None:
     folder = tmp_path / "server"
-    with open_store(embedded_store(folder), role="owner") as owner, TcpProxy() as proxy:
-        migrate.apply(owner)
+    with open_store(migrated_at(folder), role="owner") as owner, TcpProxy() as proxy:
         published = read_owner(folder)
         assert published is not None
         address = urlsplit(published.url)

@@ -11,7 +11,6 @@ from compare.compare_process import CompareProcess
 from compare.controls import let_go
 from compare.demo.broker import EmbeddedBroker
 from compare.run import run_service
-from compare.store import migrate
 from compare.store.client import open_store
 from ingest.dead_letters import DeadLetterTopic
 from ingest.errors import RetryError
@@ -30,7 +29,6 @@ def test_a_pair_that_kills_its_process_and_a_row_that_is_refused_cost_themselves
     values = [envelope(name, f"say {name}") for name in names]
     bench.produce(values)
     with open_store(bench.settings.store, role="any") as store:
-        migrate.apply(store, bench.settings.store)
         store.command("ALTER TABLE pairs ADD CONSTRAINT no_one CHECK request_id != 'refused'")
     # The real process and comparison, but for the requests whose ids order a fault.
     monkeypatch.setattr("compare.run.CompareProcess", partial(CompareProcess, make=failing))

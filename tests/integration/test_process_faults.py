@@ -13,6 +13,7 @@ import pytest
 
 from compare.demo.broker import EmbeddedBroker
 from compare.store.client import open_store
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
@@ -28,9 +29,11 @@ def test_a_second_service_on_the_group_takes_over_work_under_way_and_nothing_is_
     stubs: tuple[StubEndpoint, StubEndpoint],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
+    migrated_at: MigratedAt,
 ) -> None:
     caplog.set_level("INFO", "ingest.kafka_source")
     bench = Bench(broker.bootstrap, tmp_path / "store", stubs[0].url, stubs[1].url)
+    migrated_at(bench.folder)
     bench.make_topics(partitions=2)
     bench.produce([envelope(f"r{n}", f"question {n}") for n in range(RECORDS)], partitions=2)
 

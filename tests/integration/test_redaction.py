@@ -16,6 +16,7 @@ from compare.demo.broker import EmbeddedBroker
 from compare.run import run_service
 from compare.store.client import open_store
 from ingest.settings import RedactionRule, RedactionSettings
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.conftest import Bench
 
@@ -117,10 +118,15 @@ def everywhere(bench: Bench) -> set[str]:
 
 @pytest.mark.parametrize("is_redacting", [True, False])
 def test_no_planted_secret_is_found_anywhere(
-    broker: EmbeddedBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture, is_redacting: bool
+    broker: EmbeddedBroker,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    migrated_at: MigratedAt,
+    is_redacting: bool,
 ) -> None:
     with Leaky() as reference, Leaky() as candidate:
         bench = Bench(broker.bootstrap, tmp_path / "store", reference.url, candidate.url)
+        migrated_at(bench.folder)
         bench.make_topics()
         if is_redacting:
             bench.settings = msgspec.structs.replace(bench.settings, redaction=RULES)

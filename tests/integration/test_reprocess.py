@@ -18,6 +18,7 @@ from compare.run import run_service
 from compare.store.client import open_store
 from ingest.errors import FatalError
 from ingest.settings import Settings
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.conftest import Bench, envelope
 
@@ -41,10 +42,13 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt
+) -> Iterator[World]:
     with StubEndpoint() as reference, StubEndpoint("another answer") as candidate:
         folder = tmp_path_factory.mktemp("reprocess") / "store"
         bench = Bench(broker.bootstrap, folder, reference.url, candidate.url)
+        migrated_at(folder)
         bench.make_topics(partitions=2)
         made = World(bench, reference, candidate)
         records = []

@@ -11,6 +11,7 @@ from compare.demo.broker import EmbeddedBroker
 from compare.demo.llama_server import LlamaServer
 from compare.pair_rows import SCORE_COLUMNS
 from compare.run import run_service
+from tests.fixtures.stores import MigratedAt
 from tests.integration.conftest import Bench, envelope
 from tests.integration.test_reprocess import MEASURED, last_hour, renamed, replayed
 
@@ -18,9 +19,14 @@ RECORDS = 6
 
 
 def test_forced_and_prefix_scores_are_those_of_the_first_comparison(
-    broker: EmbeddedBroker, tmp_path: Path, reference_server: LlamaServer, candidate_server: LlamaServer
+    broker: EmbeddedBroker,
+    tmp_path: Path,
+    reference_server: LlamaServer,
+    candidate_server: LlamaServer,
+    migrated_at: MigratedAt,
 ) -> None:
     bench = Bench(broker.bootstrap, tmp_path / "store", reference_server.url, candidate_server.url)
+    migrated_at(bench.folder)
     bench.make_topics()
     bench.produce([envelope(f"r{n}", f"Tell me of the number {n}.") for n in range(RECORDS)])
     settings = renamed(bench.settings, "a", forced_fraction=1.0, max_tokens_cap=8)

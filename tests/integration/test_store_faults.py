@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from bench.chaos_proxy import Proxy, ProxyLoop, Trap
-from compare.cli.locate import embedded_store
-from compare.store import client, migrate
+from compare.store import client
 from compare.store.client import open_store
 from compare.store.lockfile import read_owner
 from ingest.settings import StoreSettings
+from tests.fixtures.stores import MigratedAt
 from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.background import Service, until
 from tests.integration.conftest import Bench, envelope
@@ -64,7 +64,6 @@ def test_a_store_without_room_or_memory_is_tried_again_until_it_has_some(
 ) -> None:
     bench.produce([envelope(f"r{n}", f"question {n}") for n in range(RECORDS)])
     with open_store(bench.settings.store, role="owner") as store:
-        migrate.apply(store)
         with fault(bench):
             service = Service(bench, outcomes=RECORDS)
             until(lambda: caplog.text.count("is tried again") >= 2)
@@ -79,12 +78,11 @@ def test_a_store_without_room_or_memory_is_tried_again_until_it_has_some(
 
 
 def test_rows_whose_reply_was_lost_are_stored_once_and_a_slow_store_is_waited_for(
-    bench: Bench, stubs: tuple[StubEndpoint, StubEndpoint], tmp_path: Path
+    bench: Bench, stubs: tuple[StubEndpoint, StubEndpoint], tmp_path: Path, migrated_at: MigratedAt
 ) -> None:
     """The replies to one insert of pairs are lost twice; the third comes only when the test says so."""
     folder, loop = tmp_path / "server", ProxyLoop()
-    with open_store(embedded_store(folder), role="owner") as owner:
-        migrate.apply(owner)
+    with open_store(migrated_at(folder), role="owner") as owner:
         published = read_owner(folder)
         assert published is not None
         struck = threading.Event()

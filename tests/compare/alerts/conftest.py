@@ -5,13 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from compare.store import migrate
 from compare.store.client import Store, open_store
-from ingest.settings import StoreSettings
+from tests.fixtures.stores import MigratedAt
 
 # Recent, since tables drop old days; a whole hour, since equal requests count once an hour.
 START = (datetime.now(UTC) - timedelta(days=1)).replace(hour=3, minute=0, second=0, microsecond=0)
@@ -129,10 +127,8 @@ class Writer:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    folder: Path = tmp_path_factory.mktemp("alerts-store")
-    with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as opened:
-        migrate.apply(opened)
+def store(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Iterator[Store]:
+    with open_store(migrated_at(tmp_path_factory.mktemp("alerts-store")), role="owner") as opened:
         yield opened
 
 

@@ -12,25 +12,26 @@ from click.testing import CliRunner, Result
 
 from compare.alerts.runner import AlertRunner
 from compare.cli.main import cli
-from compare.store import migrate
 from compare.store.client import Store, open_store
 from ingest.errors import FatalError
 from ingest.settings import StoreSettings
 from ingest.settings_alerts import AlertSettings
 from tests.compare.alerts.conftest import START, Writer
+from tests.fixtures.stores import MigratedAt
 
 PAIRS = 2_300
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("baseline-cli")
+def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
+    made = tmp_path_factory.mktemp("baseline-cli")
+    migrated_at(made)
+    return made
 
 
 @pytest.fixture(scope="module")
 def store(folder: Path) -> Iterator[Store]:
     with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as opened:
-        migrate.apply(opened)
         yield opened
 
 

@@ -11,23 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from compare.store import Store, migrate, open_store
+from compare.store import Store, open_store
 from ingest.settings import StoreSettings
 from tests.compare.cli.test_errors import GNOMON, gnomon, the_one_line
+from tests.fixtures.stores import MigratedAt
 
 ENDLESS = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sql") / "store"
+def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
+    made = tmp_path_factory.mktemp("sql") / "store"
+    migrated_at(made)
+    return made
 
 
 @pytest.fixture(scope="module")
 def owner(folder: Path) -> Iterator[Store]:
     """This process owns the folder, so that each command is quick; one test opens it itself."""
     with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as store:
-        migrate.apply(store)
         yield store
 
 

@@ -11,22 +11,24 @@ from pathlib import Path
 import pytest
 
 from compare.recipes import shipped_recipes
-from compare.store import Store, migrate, open_store
+from compare.store import Store, open_store
 from compare.writer import Writer
 from ingest.settings import StoreSettings
 from tests.compare import batches
 from tests.compare.cli.test_errors import gnomon, the_one_line
+from tests.fixtures.stores import MigratedAt
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("recipes") / "store"
+def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
+    made = tmp_path_factory.mktemp("recipes") / "store"
+    migrated_at(made)
+    return made
 
 
 @pytest.fixture(scope="module")
 def owner(folder: Path) -> Iterator[Store]:
     with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as store:
-        migrate.apply(store)
         Writer(store, threading.Event()).write(batches.batch(batches.compared(0), batches.compared(1)))
         yield store
 

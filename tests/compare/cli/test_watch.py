@@ -15,10 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.main import cli
-from compare.store import migrate
 from compare.store.client import Store, open_store
-from ingest.settings import StoreSettings
 from tests.compare.alerts.conftest import Writer
+from tests.fixtures.stores import MigratedAt
 
 SETTINGS = """
 [store]
@@ -42,10 +41,8 @@ PATIENCE_S = 180.0
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    folder = tmp_path_factory.mktemp("watch-store")
-    with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as opened:
-        migrate.apply(opened)
+def store(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Iterator[Store]:
+    with open_store(migrated_at(tmp_path_factory.mktemp("watch-store")), role="owner") as opened:
         yield opened
 
 

@@ -10,17 +10,17 @@ import pytest
 from compare.store import Store, migrate, open_store
 from ingest.settings import StoreSettings
 from tests.compare.recipes.world import World
+from tests.fixtures.stores import MigratedAt
 
 
 @pytest.fixture(scope="package")
-def store_settings(tmp_path_factory: pytest.TempPathFactory) -> StoreSettings:
-    return StoreSettings(url=f"chdb://{tmp_path_factory.mktemp('store')}")
+def store_settings(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> StoreSettings:
+    return migrated_at(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture(scope="package")
 def migrated_store(store_settings: StoreSettings) -> Iterator[Store]:
     with open_store(store_settings, role="owner") as store:
-        migrate.apply(store)
         yield store
 
 

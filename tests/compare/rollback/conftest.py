@@ -13,10 +13,11 @@ import pytest
 from compare.golden.run import GoldenRun, RunStatus, Totals
 from compare.golden.run_log import write_run
 from compare.served_watch import served_hash
-from compare.store import Store, migrate, open_store
+from compare.store import Store, open_store
 from ingest.served import Served
 from ingest.settings import EndpointSettings, ExperimentSettings, Settings, StoreSettings
 from ingest.settings_rollback import RollbackSettings
+from tests.fixtures.stores import MigratedAt
 
 BUILD = Served(model="m-q4", engine="vllm", engine_version="1")
 
@@ -125,14 +126,15 @@ class Planter:
 
 
 @pytest.fixture(scope="package")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rollback-store")
+def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
+    made = tmp_path_factory.mktemp("rollback-store")
+    migrated_at(made)
+    return made
 
 
 @pytest.fixture(scope="package")
 def store(folder: Path) -> Iterator[Store]:
     with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as opened:
-        migrate.apply(opened)
         yield opened
 
 

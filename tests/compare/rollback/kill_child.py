@@ -1,7 +1,7 @@
 """Run as `python -m tests.compare.rollback.kill_child FOLDER EXPERIMENT URL`: evaluates until it is told.
 
-The first run plants what calls for a rollback. It ends with 0 once the delivery is noted and two further
-runners found nothing to tell.
+FOLDER holds a migrated store. The first run plants what calls for a rollback. It ends with 0 once the
+delivery is noted and two further runners found nothing to tell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compare.rollback.decisions import read_decisions
 from compare.rollback.runner import RollbackRunner
 from compare.rollback.sinks import tellers_of
 from compare.rollback.tell import told_of
-from compare.store import migrate, open_store
+from compare.store import open_store
 from ingest.settings import StoreSettings
 from ingest.settings_alerts import AlertSettings
 from ingest.settings_notify import NotifySettings, WebhookSink
@@ -31,7 +31,6 @@ def main(folder: str, experiment: str, url: str) -> None:
         return start + timedelta(minutes=next(minutes))
 
     with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as store:
-        migrate.apply(store)
         planter = Planter(store)
         planter.experiment = experiment
         if not read_decisions(store, experiment):

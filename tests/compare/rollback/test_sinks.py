@@ -25,6 +25,7 @@ from compare.rollback.tell import key_of
 from ingest.settings import EndpointSettings, ExperimentSettings, Settings
 from ingest.settings_notify import AlertmanagerSink, NotifySettings, SinkText, WebhookSink
 from ingest.settings_rollback import RollbackSettings
+from tests.fixtures.stores import MigratedAt
 
 AT = datetime(2026, 1, 5, 3, 12, 10, tzinfo=UTC)
 C = Conditions(Condition("off", "a"), Condition("off", "b"), Condition("firing", "restarts: 2 > 1"))
@@ -136,7 +137,10 @@ def test_the_notice_is_the_same_whenever_it_is_made() -> None:
     assert SinkTeller(Alertmanager("a:b", AlertmanagerSink(url="http://127.0.0.1:9")), None).name == "a:b"
 
 
-def test_killed_while_the_sink_takes_it_the_same_key_comes_once_more_and_never_again(tmp_path: Path) -> None:
+def test_killed_while_the_sink_takes_it_the_same_key_comes_once_more_and_never_again(
+    tmp_path: Path, migrated_at: MigratedAt
+) -> None:
+    migrated_at(tmp_path)
     name = f"e-{uuid.uuid4().hex[:8]}"
     children: list[subprocess.Popen[bytes]] = []
 

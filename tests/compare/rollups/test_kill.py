@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.fixtures.stores import MigratedAt
+
 FILL = """
 from datetime import timedelta
 from compare.rollups import rebuild
-from compare.store import migrate, open_store
+from compare.store import open_store
 from ingest.settings import StoreSettings
 from tests.compare.rollups import raw_rows as raw
 from tests.compare.rollups.test_rebuild import assert_equal_to_raw
@@ -22,7 +24,6 @@ ALL = "SELECT dimension, sum(pairs) FROM rollup_hourly_v1 GROUP BY dimension ORD
 """
 FIRST = """
 import os, signal
-migrate.apply(store)
 raw.put(store, "pairs", [raw.pair(n, raw.YESTERDAY) for n in range(40)])
 rollups.rebuild_touched()
 print(store.query(ALL).rows, flush=True)
@@ -59,7 +60,8 @@ def run(folder: Path, table: str, script: str) -> subprocess.CompletedProcess[st
     )
 
 
-def test_killed_before_the_hours_are_swapped(tmp_path: Path) -> None:
+def test_killed_before_the_hours_are_swapped(tmp_path: Path, migrated_at: MigratedAt) -> None:
+    migrated_at(tmp_path)
     first = run(tmp_path, "rollup_hourly", FIRST)
     assert first.returncode == -signal.SIGKILL, first.stderr
     second = run(tmp_path, "rollup_hourly", SECOND)
@@ -67,7 +69,8 @@ def test_killed_before_the_hours_are_swapped(tmp_path: Path) -> None:
     assert second.stdout == f"{first.stdout}[True]\n"
 
 
-def test_killed_between_the_two_swaps(tmp_path: Path) -> None:
+def test_killed_between_the_two_swaps(tmp_path: Path, migrated_at: MigratedAt) -> None:
+    migrated_at(tmp_path)
     first = run(tmp_path, "rollup_minutes", FIRST)
     assert first.returncode == -signal.SIGKILL, first.stderr
     second = run(tmp_path, "rollup_minutes", SECOND)

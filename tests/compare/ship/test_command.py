@@ -9,18 +9,17 @@ from pathlib import Path
 import pytest
 
 from compare.cli.main import main
-from compare.store import migrate, open_store
-from ingest.settings import StoreSettings
+from compare.store import open_store
 from tests.compare.ship.world import DAY, Planted, changed, plant
+from tests.fixtures.stores import MigratedAt
 
 QUIET = Planted(0, "good", "", DAY)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("verdict") / "store"
-    with open_store(StoreSettings(url=f"chdb://{folder}"), role="owner") as store:
-        migrate.apply(store)
+    with open_store(migrated_at(folder), role="owner") as store:
         good = [changed(QUIET, offset=n, request_hash=f"{n}") for n in range(1_500)]
         plant(store, good)
         plant(

@@ -15,6 +15,7 @@ from compare.store import Store, StoreQueryError, migrate, open_store
 from compare.store.lockfile import LOCK_NAME, read_owner, try_lock
 from ingest.errors import FatalError, RetryError, SettingsError
 from ingest.settings import StoreSettings
+from tests.fixtures.stores import MigratedAt
 
 _HOLDER = """
 import sys
@@ -31,6 +32,13 @@ with open_store(StoreSettings(url=sys.argv[1]), role=sys.argv[2]) as store:
 @pytest.fixture
 def settings(tmp_path: Path) -> StoreSettings:
     return StoreSettings(url=f"chdb://{tmp_path}/store", max_memory_bytes=512 * 1024 * 1024)
+
+
+@pytest.fixture
+def migrated(settings: StoreSettings, migrated_at: MigratedAt) -> StoreSettings:
+    """The same settings; who opens the folder has nothing to migrate. Ask for it before `holder`."""
+    migrated_at(folder_of(settings))
+    return settings
 
 
 def hold(settings: StoreSettings, role: str = "owner") -> subprocess.Popen[bytes]:
@@ -64,21 +72,21 @@ def folder_of(settings: StoreSettings) -> Path:
 
 
 def test_the_owner_serves_what_it_stores_to_other_processes(
-    settings: StoreSettings, holder: subprocess.Popen[bytes]
+    migrated: StoreSettings, holder: subprocess.Popen[bytes]
 ) -> None:
-    with open_store(settings, role="any") as store:
+    with open_store(migrated, role="any") as store:
         row = ("e", "hash", "{}", "{}")
         store.insert("experiments", ["experiment", "settings_hash", "settings", "served"], [row])
         assert store.query("SELECT settings_hash FROM experiments_v1").rows == [("hash",)]
         assert f"process {holder.pid}" in store.where
-    with open_store(settings, role="reader") as store:
+    with open_store(migrated, role="reader") as store:
         result = store.query("SELECT verdict, count() FROM pairs_v1 GROUP BY verdict")
         assert (result.column_names, result.rows) == (("verdict", "count()"), [])
         with pytest.raises(StoreQueryError, match="cannot run DROP"):
             store.command("DROP TABLE pairs")
     who = f"belongs to process {holder.pid}, which serves it at http://127.0.0.1:"
     with pytest.raises(FatalError, match=who):
-        open_store(settings, role="owner")
+        open_store(migrated, role="owner")
 
 
 def test_a_killed_owner_leaves_the_folder_free(
@@ -95,58 +103,55 @@ def test_a_killed_owner_leaves_the_folder_free(
     assert not (folder_of(settings) / LOCK_NAME).exists()
 
 
-def test_a_store_whose_owner_left_is_away(settings: StoreSettings, holder: subprocess.Popen[bytes]) -> None:
-    with open_store(settings, role="reader") as store:
+def test_a_store_whose_owner_left_is_away(migrated: StoreSettings, holder: subprocess.Popen[bytes]) -> None:
+    with open_store(migrated, role="reader") as store:
         end(holder)
         with pytest.raises(RetryError, match="through process"):
             store.query("SELECT 1")
 
 
 def test_a_store_whose_owner_left_takes_the_folder_at_the_next_call(
-    settings: StoreSettings, holder: subprocess.Popen[bytes]
+    migrated: StoreSettings, holder: subprocess.Popen[bytes]
 ) -> None:
-    with open_store(settings, role="any") as store:
+    with open_store(migrated, role="any") as store:
         assert "through process" in store.where
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
         with pytest.raises(RetryError):
             store.query("SELECT 1")
         assert store.query("SELECT 1").rows == [(1,)]
-        assert store.where == settings.url
+        assert store.where == migrated.url
 
 
-def test_an_owner_waits_for_a_reader_that_is_about_to_leave(settings: StoreSettings) -> None:
-    with open_store(settings, role="owner") as store:
-        migrate.apply(store)
-    reader = hold(settings, "reader")
+def test_an_owner_waits_for_a_reader_that_is_about_to_leave(migrated: StoreSettings) -> None:
+    with open_store(migrated, role="owner") as store:
+        assert store.query("SELECT 1").rows == [(1,)]
+    reader = hold(migrated, "reader")
     assert reader.stdin is not None
     reader.stdin.close()
     reader.stdin = None
-    with open_store(settings, role="owner") as store:
-        migrate.apply(store)
-        owner = read_owner(folder_of(settings))
+    with open_store(migrated, role="owner") as store:
+        owner = read_owner(folder_of(migrated))
         assert owner is not None
         assert (owner.pid, owner.role) == (os.getpid(), "owner")
     assert end(reader) == 0
 
 
-def test_stores_of_one_process_share_the_engine(settings: StoreSettings) -> None:
-    with open_store(settings, role="owner") as first:
-        migrate.apply(first)
-        with open_store(settings, role="reader") as second:
+def test_stores_of_one_process_share_the_engine(migrated: StoreSettings) -> None:
+    with open_store(migrated, role="owner") as first:
+        with open_store(migrated, role="reader") as second:
             assert second.query("SELECT count() FROM pairs_v1").rows == [(0,)]
             with pytest.raises(StoreQueryError, match="read-only connection"):
                 second.query("SELECT file('x')")
         assert first.query("SELECT count() FROM pairs_v1").rows == [(0,)]
-    assert not (folder_of(settings) / LOCK_NAME).exists()
+    assert not (folder_of(migrated) / LOCK_NAME).exists()
 
 
-def test_the_engine_keeps_its_memory_limit(settings: StoreSettings) -> None:
+def test_the_engine_keeps_its_memory_limit(migrated: StoreSettings) -> None:
     sql = "SELECT toUInt64(value) FROM system.server_settings WHERE name = 'max_server_memory_usage'"
-    with open_store(settings, role="owner") as store:
-        migrate.apply(store)
-        with open_store(settings, role="any") as other:
-            assert other.query(sql).rows == [(settings.max_memory_bytes,)]
+    with open_store(migrated, role="owner") as store:
+        with open_store(migrated, role="any") as other:
+            assert other.query(sql).rows == [(migrated.max_memory_bytes,)]
         with pytest.raises(RetryError, match="memory limit"):
             store.query("SELECT length(groupArray(number)) FROM numbers(1000000000)")
 

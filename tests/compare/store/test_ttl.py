@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,20 +14,24 @@ from compare.store import Store, migrate, open_store
 from compare.store.sql_text import split_statements
 from ingest.load_settings import example_toml
 from ingest.settings import StoreSettings, TtlDays
-
-
-@pytest.fixture(scope="module", autouse=True)
-def engine(store_settings: StoreSettings) -> Iterator[Store]:
-    with open_store(store_settings, role="owner") as store:
-        yield store
+from tests.fixtures.stores import MigratedAt
 
 
 @pytest.fixture
-def store(store_settings: StoreSettings, request: pytest.FixtureRequest) -> Iterator[Store]:
-    name = "t_" + "".join(char if char.isalnum() else "_" for char in request.node.name)[:40]
-    with open_store(StoreSettings(url=store_settings.url, database=name), role="any") as store:
-        yield store
-        store.command(f"DROP DATABASE IF EXISTS `{name}`", use_database=False)
+def settings(tmp_path: Path, migrated_at: MigratedAt) -> StoreSettings:
+    return migrated_at(tmp_path / "store")
+
+
+@pytest.fixture
+def store(settings: StoreSettings) -> Iterator[Store]:
+    with open_store(settings, role="owner") as opened:
+        yield opened
+
+
+@pytest.fixture
+def empty_store(settings: StoreSettings) -> Iterator[Store]:
+    with open_store(msgspec.structs.replace(settings, database="empty"), role="owner") as opened:
+        yield opened
 
 
 def keep(**days: int) -> StoreSettings:
@@ -58,7 +63,6 @@ def written() -> dict[str, int]:
 
 
 def test_every_table_with_a_ttl_has_a_key_and_the_example_shows_its_days(store: Store) -> None:
-    migrate.apply(store)
     shown = dict(
         re.findall(r"^# (\w+) = (\d+)$", example_toml().split("[store.ttl_days]")[1].split("\n[")[0], re.M)
     )
@@ -69,7 +73,6 @@ def test_every_table_with_a_ttl_has_a_key_and_the_example_shows_its_days(store: 
 
 
 def test_only_what_is_set_and_differs_is_altered(store: Store) -> None:
-    migrate.apply(store)
     settings = keep(pairs=90, tokens=14, requests=0)
     steps = migrate.plan(store, settings)
     assert [(step.kind, step.name) for step in steps] == [
@@ -94,12 +97,12 @@ def test_only_what_is_set_and_differs_is_altered(store: Store) -> None:
     assert live(store) == expected | {"requests": 30}
 
 
-def test_an_empty_database_is_planned_with_the_ttl_that_its_tables_will_have(store: Store) -> None:
+def test_an_empty_database_is_planned_with_the_ttl_that_its_tables_will_have(empty_store: Store) -> None:
     settings = keep(pairs=400, findings=7)
-    steps = migrate.plan(store, settings)
+    steps = migrate.plan(empty_store, settings)
     assert [step.name for step in steps if step.kind == "ttl"] == ["TTL of findings: 30 days to 7 days"]
-    assert migrate.apply(store, settings) == steps
-    assert live(store) == written() | {"findings": 7}
+    assert migrate.apply(empty_store, settings) == steps
+    assert live(empty_store) == written() | {"findings": 7}
 
 
 def days_kept(store: Store) -> list[int]:
@@ -110,7 +113,6 @@ def days_kept(store: Store) -> list[int]:
 
 
 def test_rows_older_than_a_shortened_ttl_go_and_others_stay(store: Store) -> None:
-    migrate.apply(store)
     store.command(
         "INSERT INTO outcomes (experiment, topic_id, `partition`, `offset`, ingested_at) "
         "SELECT 'e', 't', 0, number, now64(3, 'UTC') - toIntervalDay(number * 10) FROM numbers(6)"
@@ -125,7 +127,6 @@ def test_rows_older_than_a_shortened_ttl_go_and_others_stay(store: Store) -> Non
 
 
 def test_a_ttl_set_by_hand_is_left_alone_and_said(store: Store, caplog: pytest.LogCaptureFixture) -> None:
-    migrate.apply(store)
     store.command("ALTER TABLE pairs MODIFY TTL toDate(ingested_at) + INTERVAL 2 MONTH")
     with caplog.at_level(logging.WARNING):
         assert migrate.plan(store, keep(pairs=90)) == []
