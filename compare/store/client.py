@@ -113,9 +113,14 @@ class Store:
             self.close()
             raise
 
-    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Result:
+    def query(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Result:
         """Run one statement that answers with rows. `parameters` are bound by the server:
-        `{name:Type}` in the SQL.
+        `{name:Type}` in the SQL. `settings` are ClickHouse's, such as limits of this query.
         """
         self._guard(sql)
         if format_at_end(sql):
@@ -123,7 +128,7 @@ class Store:
         with self._lost_if_away():
             client = self._connected().client
             try:
-                result = client.query(sql, parameters=dict(parameters or {}))
+                result = client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
             except ClickHouseError as error:
                 raise errors.of_query(error, self.where) from error
             except RuntimeError as error:

@@ -90,21 +90,36 @@ class Reader:
         self._say = say
         self.shows_text = shows_text
 
-    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> Result:
-        """The rows of one reading statement, perhaps some seconds old.
+    def query(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """The rows of one reading statement, perhaps some seconds old. `settings` are the query's own limits.
 
         Raises what the store raises, Cancelled, and TextHidden for texts that this session may not see.
         """
         if not self.shows_text and not TEXT_VIEWS.isdisjoint(_WORD.findall(sql)):
             raise TextHidden
-        question = msgspec.json.encode([self._store.where, sql, parameters], enc_hook=str)
+        question = msgspec.json.encode([self._store.where, sql, parameters, settings], enc_hook=str)
         answer = self._answers.get(question)
         if answer is None:
-            answer = self._ask(question, sql, parameters)
+            answer = self._ask(question, sql, parameters, settings)
             self._answers.keep(question, answer)
         return answer if self.shows_text else _without_text(answer)
 
-    def _ask(self, question: bytes, sql: str, parameters: Mapping[str, Any] | None) -> Result:
+    def forget(self) -> None:
+        """Ask anew from now on, in all sessions: something was written."""
+        self._answers.forget()
+
+    def _ask(
+        self,
+        question: bytes,
+        sql: str,
+        parameters: Mapping[str, Any] | None,
+        settings: Mapping[str, Any] | None,
+    ) -> Result:
         name = f"cancelled-{hash(question):x}"
         if st.session_state.get(name):
             raise Cancelled(name)
@@ -112,7 +127,7 @@ class Reader:
 
         def ask() -> None:
             try:
-                asked.set_result(self._store.query(sql, parameters))
+                asked.set_result(self._store.query(sql, parameters, settings))
             except BaseException as error:  # noqa: BLE001 - handed to the page's thread, whatever it is
                 asked.set_exception(error)
 
