@@ -10,7 +10,8 @@ import streamlit as st
 
 from compare.store.client import Store
 from compare.visible import visible_block as visible
-from dashboards import charts, queries
+from dashboards import queries
+from dashboards.charts import overview as charts
 
 ANSWER_LINES = 18
 ANSWER_HEIGHT = 440

@@ -1,0 +1,1 @@
+"""The charts, one module a page. Colours only from `shell.palette`."""
