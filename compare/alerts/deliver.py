@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from compare.alerts.alert import Alert
 from compare.alerts.groups import KEPT, read_groups
 from compare.alerts.notice import Delivery, Notice
 from compare.alerts.notice_log import Attempt, read_attempts, read_to_send, record_delivery
@@ -26,13 +27,15 @@ def deliver_due(
     experiment: str,
     now: datetime,
     *,
+    alerts: Sequence[Alert] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> None:
     """Send what each sink lacks, and note how it went. Blocks; raises what the store raises, no sink's error.
 
     A sink that is down ends this run's sending to it; one that refuses a notice keeps the later ones of that
     group waiting, so that `resolved` never comes before `fired`. The note is written after the answer: only
-    a kill in between can send a notice twice, with the same key.
+    a kill in between can send a notice twice, with the same key. `alerts` are those of `read_current` where
+    they are known.
     """
     if not sinks:
         return
@@ -40,9 +43,12 @@ def deliver_due(
     for sink in sinks:
         attempts = read_attempts(store, experiment, sink.name, now - KEPT - timedelta(days=1))
         _send_all(store, sink, notices, attempts, now, check)
-    for sink in sinks:
-        if isinstance(sink, Alertmanager):
-            _keep_alive(store, sink, experiment, now, check)
+    managers = [sink for sink in sinks if isinstance(sink, Alertmanager)]
+    if managers:
+        groups = read_groups(store, experiment, now, alerts=alerts)
+        firing = [group.notices[-1] for group in groups if group.notices and group.loud(now)]
+        for sink in managers:
+            _keep_alive(sink, [notice for notice in firing if notice.state == "firing"], now, check)
 
 
 def _send_all(
@@ -93,12 +99,10 @@ def _is_outdated(notice: Notice, notices: Sequence[Notice]) -> bool:
 
 
 def _keep_alive(
-    store: Store, sink: Alertmanager, experiment: str, now: datetime, check: Callable[[], None]
+    sink: Alertmanager, firing: Sequence[Notice], now: datetime, check: Callable[[], None]
 ) -> None:
     """Send the firing groups again that were told and are not silenced: unsent, Alertmanager ends them."""
-    groups = read_groups(store, experiment, now)
-    firing = [group.notices[-1] for group in groups if group.notices and group.loud(now)]
     check()
-    delivery = sink.keep_alive([notice for notice in firing if notice.state == "firing"], now)
+    delivery = sink.keep_alive(firing, now)
     if delivery is not None and delivery.error:
         _log.warning("%s: firing alerts not sent again: %s", sink.name, delivery.error)

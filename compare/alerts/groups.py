@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -45,12 +45,15 @@ class Group(msgspec.Struct, frozen=True):
         return "critical" if is_critical else "warning"
 
 
-def read_groups(store: Store, experiment: str, now: datetime) -> list[Group]:
+def read_groups(
+    store: Store, experiment: str, now: datetime, *, alerts: Sequence[Alert] | None = None
+) -> list[Group]:
     """Read the groups that fire or were resolved in the last week, oldest first.
 
-    Raises what the store raises.
+    `alerts` are those of `read_current` where they are known. Raises what the store raises.
     """
-    alerts = read_current(store, experiment, now - KEPT)
+    if alerts is None:
+        alerts = read_current(store, experiment, now - KEPT)
     if not alerts:
         return []
     evidence = read_evidence(store, experiment, [alert.alert_id for alert in alerts])

@@ -52,9 +52,12 @@ def run_life(
     `check` is called before each write and each sending, and raises where another process took over. A sink
     that is down, and evidence that cannot be gathered, are logged and tried again by the next run.
     """
-    gather_due(store, settings, experiment, now, check=check)
-    notices = notify_due(store, settings, experiment, now, check=check)
-    deliver_due(store, sinks, experiment, now, check=check)
+    # One reading for all three: under the lease nobody else folds, and what golden runs raise meanwhile is
+    # told by the next run.
+    alerts = read_current(store, experiment, now - KEPT)
+    gather_due(store, settings, experiment, now, alerts=alerts, check=check)
+    notices = notify_due(store, settings, experiment, now, alerts=alerts, check=check)
+    deliver_due(store, sinks, experiment, now, alerts=alerts, check=check)
     return notices
 
 
@@ -64,13 +67,16 @@ def gather_due(
     experiment: str,
     now: datetime,
     *,
+    alerts: Sequence[Alert] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> int:
     """Gather the evidence of alerts that changed, or that fire and whose evidence is old; return how many.
 
-    At most `MOST_AT_ONCE`, the most important first. Blocks; raises what reading alerts and `check` raise.
+    At most `MOST_AT_ONCE`, the most important first. `alerts` are those of `read_current` where they are
+    known. Blocks; raises what reading alerts and `check` raise.
     """
-    alerts = read_current(store, experiment, now - KEPT)
+    if alerts is None:
+        alerts = read_current(store, experiment, now - KEPT)
     known = read_evidence(store, experiment, [alert.alert_id for alert in alerts])
     oldest = now - timedelta(seconds=settings.evidence_interval_s)
     due = [

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from compare.alerts.alert import Alert, Severity
@@ -30,14 +30,16 @@ def notify_due(
     experiment: str,
     now: datetime,
     *,
+    alerts: Sequence[Alert] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> list[Notice]:
     """Decide and store the notices that are due; return them. Blocks; raises what the store raises.
 
-    `check` is called before each write, and raises where another process took over.
+    `alerts` are those of `read_current` where they are known. `check` is called before each write, and raises
+    where another process took over.
     """
     found = []
-    for group in read_groups(store, experiment, now):
+    for group in read_groups(store, experiment, now, alerts=alerts):
         reason = reason_now(group, settings, now)
         if reason is not None:
             notice = make_notice(group, reason, settings, now)

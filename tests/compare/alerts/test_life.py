@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,11 +27,13 @@ from compare.alerts.evidence_store import read_evidence
 from compare.alerts.gather import gather
 from compare.alerts.life import run_life
 from compare.alerts.show import show_target
+from compare.alerts.sinks.alertmanager import Alertmanager
 from compare.store.client import Store
 from ingest.errors import SettingsError
-from ingest.settings_notify import NotifySettings
+from ingest.settings_notify import AlertmanagerSink, NotifySettings
 from tests.compare.alerts import made
 from tests.compare.alerts.conftest import START, Writer
+from tests.compare.alerts.sinks.receivers import receiver
 
 SETTINGS = NotifySettings(evidence_interval_s=900.0)
 CHANGE, END = 600, 800
@@ -234,6 +237,24 @@ def test_a_whole_life(store: Store) -> None:
     assert sorted(event for (event,) in events) == [
         "acknowledged", "fired", "notified", "notified", "notified", "resolved",
     ]  # fmt: skip
+
+
+def test_one_run_reads_the_alerts_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment, asked = "e-read-once", []
+    write_alerts(store, [made.alert(experiment=experiment, group_key="once")])
+    query = Store.query
+
+    def counted(self: Store, sql: str, *arguments: Any, **more: Any) -> Any:
+        asked.append("FROM alerts FINAL" in sql)
+        return query(self, sql, *arguments, **more)
+
+    monkeypatch.setattr(Store, "query", counted)
+    with receiver() as server:
+        sink = Alertmanager("a:m", AlertmanagerSink(url=f"http://127.0.0.1:{server.server_port}"))
+        assert len(run_life(store, SETTINGS, [sink], experiment, made.now())) == 1
+    # Told, and kept alive.
+    assert len(server.received) == 2
+    assert sum(asked) == 1
 
 
 def test_silences_are_found_ended_and_shown(store: Store) -> None:
