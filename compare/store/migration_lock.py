@@ -13,6 +13,7 @@ from typing import Self
 
 from compare.store.client import Store
 from compare.store.table_lease import Lease, TableLease
+from ingest.errors import RetryError
 
 LOCK_NAME = "schema_lock"
 LEASE_SECONDS = 30.0
@@ -25,7 +26,8 @@ _log = logging.getLogger(__name__)
 class MigrationLock:
     """Hold it with `with`: entering waits until no other process has a lease.
 
-    Entering raises RetryError if the store is away, and FatalError if it refuses.
+    Entering raises RetryError if the store is away, and FatalError if it refuses. Whom it waited for may
+    have served an embedded folder, and left with it: then it asks once more, which connects anew.
     """
 
     def __init__(
@@ -36,13 +38,25 @@ class MigrationLock:
             store, LOCK_NAME, "the migration lock", cluster=cluster, lease_seconds=lease_seconds
         )
         self._said_of, self._say_again_at = "", 0.0
+        self._has_waited = False
 
     def __enter__(self) -> Self:
-        while not self.lease.take():
-            if self.lease.other is not None:
-                self._say(self.lease.other)
+        while not self._take():
             time.sleep(_POLL_SECONDS)
         return self
+
+    def _take(self) -> bool:
+        try:
+            is_ours = self.lease.take()
+        except RetryError:
+            if not self._has_waited:
+                raise
+            self._has_waited = False
+            return False
+        self._has_waited = not is_ours
+        if not is_ours and self.lease.other is not None:
+            self._say(self.lease.other)
+        return is_ours
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -76,9 +76,11 @@ def store(store_settings: StoreSettings, request: pytest.FixtureRequest) -> Iter
         store.command(f"DROP DATABASE `{name}`", use_database=False)
 
 
-def child(script: str, store_settings: StoreSettings, *arguments: object) -> subprocess.Popen[str]:
+def child(
+    script: str, store_settings: StoreSettings, *arguments: object, stderr: int | None = None
+) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", script, store_settings.url, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 def line(process: subprocess.Popen[str]) -> str:
@@ -158,6 +160,26 @@ def test_after_a_killed_holder_the_next_one_takes_over_and_finishes(
     waiting, taken_over = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert f"is being migrated by {lease.holder} since" in waiting
     assert f"took the migration lock over from {lease.holder}" in taken_over
+
+
+def test_one_that_waits_through_the_holders_port_goes_on_when_the_holder_leaves_with_it(
+    store_settings: StoreSettings, tmp_path: Path
+) -> None:
+    (tmp_path / "0001_create_one.sql").write_text(FIRST)
+    (tmp_path / "0002_widen_one.sql").write_text(SECOND)
+    folder = msgspec.structs.replace(store_settings, url=f"chdb://{tmp_path / 'store'}")
+    owner = child(_STOP_IN_THE_MIDDLE, folder, "gnomon", tmp_path, 2.0)
+    assert line(owner) == "stopped"
+    with (
+        owner,
+        child(_STOP_IN_THE_MIDDLE, folder, "gnomon", tmp_path, 30.0, stderr=subprocess.PIPE) as waiting,
+    ):
+        assert waiting.stderr is not None
+        assert f":{owner.pid} since" in waiting.stderr.readline()
+        owner.kill()
+        assert line(waiting) == "stopped"
+        waiting.communicate("\n")
+    assert waiting.returncode == 0
 
 
 def test_a_holder_at_a_long_statement_keeps_the_lock(store: Store) -> None:
