@@ -24,6 +24,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from compare.end_with_parent import end_with_parent
+from compare.large_blocks import give_back_large_blocks
 from compare.outcomes import ComparedPair
 from compare.packed_rows import PackedRows
 from compare.pair_rows import pair_rows
@@ -94,12 +95,28 @@ def ready_comparison(settings: Settings) -> Compares:
 
     def compare(pairs: Sequence[ResponsePair]) -> Iterator[Comparison | DeadLetterError]:
         results = compare_pairs(pairs, encoder=encoder, settings=settings)
-        for pair, result in zip(pairs, results, strict=True):
+        for pair, result in _one_each(pairs, results):
             if isinstance(result, Comparison):
                 result = _with_rows(pair, result, row_redactor)
             yield result
 
     return compare
+
+
+def _one_each(
+    pairs: Sequence[ResponsePair], results: Iterable[Comparison | DeadLetterError]
+) -> Iterator[tuple[ResponsePair, Comparison | DeadLetterError]]:
+    """Each pair with its result. Raises RuntimeError if the counts differ, before the last of them, for the
+    parent takes no message behind it.
+    """
+    rest = iter(results)
+    for number, pair in enumerate(pairs):
+        result = next(rest, None)
+        if result is None:
+            raise RuntimeError(f"a comparison of {len(pairs)} pairs gave {number} results: a defect of it")
+        if number == len(pairs) - 1 and next(rest, None) is not None:
+            raise RuntimeError(f"a comparison of {len(pairs)} pairs gave more results: a defect of it")
+        yield pair, result
 
 
 def _with_rows(pair: ResponsePair, comparison: Comparison, redactor: RowRedactor | None) -> Comparison:
@@ -114,6 +131,7 @@ def serve(
 ) -> None:
     """Serve the parent until it closes its end. Also ends, wherever it is, when the parent is no more."""
     end_with_parent()
+    give_back_large_blocks()
     _volunteer_for_oom()
     channel = _Channel(connection)
     root = logging.getLogger()
@@ -195,7 +213,7 @@ def _serve_batch(channel: _Channel, pairs: list[ResponsePair], compare: Compares
 def _results(pairs: list[ResponsePair], compare: Compares) -> Iterator[Comparison | DeadLetterError | Raised]:
     """One result for each pair, or up to where the batch gave an error, and that."""
     try:
-        for _, result in zip(pairs, compare(pairs), strict=True):
+        for _, result in _one_each(pairs, compare(pairs)):
             yield result
     except MemoryError:
         # Let this process die of it: the parent starts another and finds the pair that is too large.

@@ -18,7 +18,13 @@ from ingest.settings import Settings
 
 def obeying(settings: Settings) -> Compares:
     """Return a comparison that does what each request's id says."""
-    return lambda pairs: [_obey(pair) for pair in pairs]
+    return lambda pairs: [result for pair in pairs for result in _obeyed(pair)]
+
+
+def _obeyed(pair: ResponsePair) -> list[Comparison | DeadLetterError]:
+    """One result; none, or two, where the request's id asks for it."""
+    times = {"none": 0, "twice": 2}.get(pair.mirrored.request_id, 1)
+    return [_obey(pair)] * times
 
 
 def _obey(pair: ResponsePair) -> Comparison | DeadLetterError:

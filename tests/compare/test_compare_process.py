@@ -148,6 +148,15 @@ def test_a_defect_is_raised_with_its_traceback(process: CompareProcess) -> None:
     assert outcomes(process([named("a")])) == ["a"]
 
 
+@pytest.mark.parametrize(("fault", "gave"), [("none", "1"), ("twice", "more")])
+def test_a_wrong_number_of_results_is_told_in_words(process: CompareProcess, fault: str, gave: str) -> None:
+    said = f"^RuntimeError: a comparison of 2 pairs gave {gave} results: a defect of it$"
+    with pytest.raises(RuntimeError, match=said):
+        process([named("a"), named(fault)])
+    # Nothing of it is left on the way.
+    assert outcomes(process([named("a")])) == ["a"]
+
+
 def test_its_log_comes_here_redacted(process: CompareProcess, caplog: pytest.LogCaptureFixture) -> None:
     results = process([named("log secret-17 of a"), named("dead r-1 holds secret-18")])
     assert caplog.messages[0] == "seen: [redacted] of a"
