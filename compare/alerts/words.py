@@ -85,8 +85,8 @@ def floor(metric: str, evidence: Evidence) -> str:
         return "not measured: no request of this slice was asked twice" if evidence.unit else ""
     if metric in ("regression_rate", "candidate_only_excess"):
         return (
-            f"the reference alone is faulty in {value('rate', evidence.noise_floor)} of"
-            f" {evidence.noise_requests} pairs"
+            "not measured: second answers are not searched for faults; in its place, the reference alone is"
+            f" faulty in {value('rate', evidence.noise_floor)} of {evidence.noise_requests} pairs"
         )
     # Distances: those of a ratio are of its logarithm.
     unit = "score" if evidence.unit == "ratio" else evidence.unit

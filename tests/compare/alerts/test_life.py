@@ -111,6 +111,9 @@ def test_the_evidence_of_a_regression(story: Story) -> None:
     # By hand: the reference alone is faulty in 8 of 800, but those that the candidate's fault covers.
     mirror = sum(1 for offset in range(7, END, 100) if offset not in story.worse)
     assert found.noise_floor == pytest.approx(mirror / END)
+    said = words.floor("regression_rate", found)
+    assert said.startswith("not measured: second answers are not searched for faults; in its place, ")
+    assert said.endswith(f"the reference alone is faulty in {mirror / END:.2%} of {END} pairs")
     assert [one.family for one in found.families] == ["repetition"]
     assert found.families[0].pairs == k
     assert len(found.worst_pairs) == 10
