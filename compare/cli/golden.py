@@ -168,7 +168,7 @@ def import_file(file: Path, set_name: str, redacted: bool, config_file: Path) ->
     with open_store(settings.store, role="any") as store:
         migrate.apply(store, settings.store)
         sets.write_cases(store, set_name, cases)
-    click.echo(f"{len(cases)} cases added to golden set {set_name}")
+    click.echo(f"{_cases(len(cases))} added to golden set {set_name}")
 
 
 @golden.command("export")
@@ -314,8 +314,12 @@ def _added(store: Store, set_name: str, found: Found, *, is_dry: bool) -> str:
     from compare.golden.sets import read_cases
 
     verb = "would be added to" if is_dry else "added to"
-    lines = [f"{len(found.cases)} cases {verb} golden set {set_name}"]
+    lines = [f"{_cases(len(found.cases))} {verb} golden set {set_name}"]
     if not is_dry:
         lines[0] += f", which has {len(read_cases(store, set_name))} now"
     lines += [f"{count} left out: {reason}" for reason, count in found.left_out.most_common()]
     return "\n".join(lines)
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"

@@ -118,7 +118,7 @@ def test_a_set_from_a_file_runs_in_ci(command: Command, tmp_path: Path) -> None:
 
 def test_a_run_that_failed_is_not_promoted_unasked(command: Command, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text(LINE % ("a", "one", "fine answer"))
-    command("import", "s.jsonl", "--set", "s")
+    assert command("import", "s.jsonl", "--set", "s") == (0, "1 case added to golden set s\n", "")
     _, out, _ = command("run", "--set", "s", "--json")
     run_id = json.loads(out)[0]["run_id"]
     code, _, err = command("promote", run_id)
