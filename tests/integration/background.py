@@ -19,7 +19,7 @@ class HasSettings(Protocol):
     def settings(self) -> Settings: ...
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -58,7 +58,7 @@ class Service:
         self._outcomes = 0
 
     def report(self) -> RunReport:
-        self._thread.join(120)
+        self._thread.join(300)
         (result,) = self._result
         if isinstance(result, BaseException):
             raise result
