@@ -1,0 +1,190 @@
+"""What describes an alert further: its metric by the hour, tests, power, history and the commands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from compare.alerts.metrics import BY_NAME
+from dashboards.charts import alerts as charts
+from dashboards.questions import alerts as questions
+from dashboards.questions.drift import Detector
+from dashboards.shell.context import Context
+from dashboards.shell.figures import bounds, known, p_value, value
+from dashboards.shell.hostile import visible_line
+from dashboards.words import Words
+
+ROUND = timedelta(hours=12)
+"""How long before and after an alert its metric is drawn."""
+
+
+def slice_words(say: Words, row: Mapping[str, Any] | pd.Series, limit: int = 80) -> str:
+    """`route extract`, or the whole experiment; plain text."""
+    if row["dimension"] == "experiment":
+        return say("alerts.whole")
+    return visible_line(f"{row['dimension']} {row['slice']}", limit)
+
+
+def show_further(context: Context, alert: dict[str, Any]) -> None:
+    """The tabs under an alert, a row of `alerts_v1`."""
+    say = context.say
+    names = ("over_time", "tests", "power", "history", "gathered", "command")
+    over_time, tests, power, history, gathered, command = st.tabs([say(f"alerts.{name}") for name in names])
+    with over_time:
+        _over_time(context, alert)
+    with tests:
+        _tests(context, alert)
+    with power:
+        st.markdown(_power(say, alert))
+    with history:
+        _history(context, alert)
+    with gathered:
+        _gathered(context, alert)
+    with command:
+        st.code(commands(alert), language=None, wrap_lines=True)
+
+
+def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
+    first = alert["change_earliest_at"] or alert["change_at"] or alert["started_at"]
+    last = alert["resolved_at"] or alert["fired_at"]
+    hours = questions.hours(context.reader, alert, first - ROUND, max(last, alert["fired_at"]) + ROUND)
+    if hours.empty:
+        st.caption(context.say("alerts.over_time_none"))
+    else:
+        st.altair_chart(charts.around_change(hours, alert, context.clock, context.say))
+    if "drift" in context.pages and alert["metric"] in BY_NAME:
+        context.link(
+            "drift",
+            context.say("alerts.to_series"),
+            icon=":material/trending_up:",
+            detector=Detector(alert["metric"], alert["dimension"], alert["slice"]),
+        )
+
+
+def _tests(context: Context, alert: Mapping[str, Any]) -> None:
+    say, unit = context.say, "score" if alert["unit"] == "ratio" else str(alert["unit"])
+    st.caption(say("alerts.tests_note"))
+    if not alert["tests"]:
+        st.caption(say("alerts.tests_none"))
+        return
+    st.dataframe(
+        pd.DataFrame(
+            [
+                {
+                    say("alerts.test"): one["name"],
+                    say("alerts.statistic"): f"{one['statistic']:.4g}",
+                    say("alerts.p"): p_value(one["p_value"]),
+                }
+                for one in alert["tests"]
+            ]
+        ),
+        hide_index=True,
+    )
+    if alert["slices"]:
+        st.caption(say("alerts.slices_note"))
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {
+                        say("alerts.column_slice"): slice_words(say, one),
+                        say("alerts.effect"): value(say, unit, one["effect"], signed=True),
+                        say("alerts.pairs"): one["pairs"],
+                        say("alerts.p"): p_value(one["p_value"]),
+                        say("alerts.p_adjusted"): p_value(one["p_adjusted"]),
+                    }
+                    for one in alert["slices"]
+                ]
+            ),
+            hide_index=True,
+        )
+
+
+def _power(say: Words, alert: Mapping[str, Any]) -> str:
+    hours = f"{alert['detectable_hours']:.0f}"
+    if not alert["pairs_per_hour"]:
+        return say("alerts.power_none", hours=hours)
+    traffic, least = f"{alert['pairs_per_hour']:,.1f}", known(alert["detectable"])
+    if least is None:
+        return say("alerts.power_never", traffic=traffic, hours=hours)
+    key, number = {
+        "bounded_mean": ("mean", f"{least:.3f}"),
+        "rank": ("rank", f"{least:.3g}"),
+        "candidate_only_excess": ("excess", f"{least:.2%}"),
+    }.get(alert["kind"], ("rate", f"{least:.2%}"))
+    return say(f"alerts.power_{key}", traffic=traffic, least=number, hours=hours)
+
+
+def _history(context: Context, alert: Mapping[str, Any]) -> None:
+    say, clock = context.say, context.clock
+    events = questions.history(context.reader, alert)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                say("alerts.time", zone=clock.name): clock.wall(events["happened_at"]),
+                say("alerts.event"): [say(f"alerts.event_{name}") for name in events["event"]],
+                say("alerts.by"): events["acted_by"].map(visible_line),
+                say("alerts.detail"): events["detail"].map(lambda text: visible_line(text, 500)),
+            }
+        ),
+        hide_index=True,
+    )
+    st.markdown(f"#### {say('alerts.notices')}")
+    told = questions.notices(context.reader, alert)
+    if told.empty:
+        st.caption(say("alerts.notices_none"))
+        return
+    st.dataframe(
+        pd.DataFrame(
+            {
+                say("alerts.number"): told["number"],
+                say("alerts.reason"): told["reason"],
+                say("alerts.column_severity"): [say(f"alerts.{name}") for name in told["severity"]],
+                say("alerts.time", zone=clock.name): clock.wall(told["created_at"]),
+                say("alerts.sink"): told["sink"].map(visible_line),
+                say("alerts.delivered"): told["is_delivered"],
+                say("alerts.attempts"): told["attempts"],
+                say("alerts.error"): told["error"].map(lambda text: visible_line(text, 300)),
+            }
+        ),
+        hide_index=True,
+    )
+
+
+def _gathered(context: Context, alert: Mapping[str, Any]) -> None:
+    say, unit = context.say, str(alert["unit"])
+    found = questions.evidence(context.reader, alert)
+    if found.empty:
+        st.caption(say("alerts.not_gathered"))
+        return
+    rows = [
+        {
+            say("alerts.gathered_at", zone=context.clock.name): at,
+            say("alerts.column_severity"): say(f"alerts.{row['severity']}"),
+            say("alerts.column_pairs"): row["pairs_since"],
+            say("alerts.now"): value(say, unit, row["value_since"]),
+            say("alerts.effect"): value(say, unit, row["effect"], signed=True),
+            say("alerts.interval_column"): bounds(
+                say, unit, row["effect_low"], row["effect_high"], signed=True
+            ),
+        }
+        for at, (_, row) in zip(context.clock.wall(found["gathered_at"]), found.iterrows(), strict=True)
+    ]
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+
+
+def commands(alert: Mapping[str, Any]) -> str:
+    """What does the same as the page's buttons, to copy into a shell."""
+    prefix = shlex.quote(str(alert["alert_id"]))
+    return "\n".join(
+        (
+            f"gnomon alerts show {prefix}",
+            f"gnomon alerts ack {prefix} --note '...'",
+            f"gnomon alerts silence {prefix} --for 8h --note '...'",
+            f"gnomon alerts unsilence {prefix}",
+        )
+    )

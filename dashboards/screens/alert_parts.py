@@ -1,0 +1,268 @@
+"""One alert on the page: how much, since when, the worst pairs, and what describes it further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from compare.alerts.gather import FLOOR_COLUMNS
+from dashboards.questions import alerts as questions
+from dashboards.screens.alert_further import show_further, slice_words
+from dashboards.screens.alert_life import show_acts
+from dashboards.shell.context import Context
+from dashboards.shell.figures import bounds, known, value
+from dashboards.shell.hostile import in_markdown, visible, visible_line
+from dashboards.words import Words
+
+FILTERS = {"route": "route", "tenant": "tenant", "language": "language"}
+"""Dimensions that the list of pairs is filtered by, and its parameter."""
+REGRESSIONS = ["candidate_worse", "candidate_error"]
+RATES = ("regression_rate", "candidate_only_excess")
+
+
+def show_alert(context: Context, alert: dict[str, Any]) -> None:
+    """Everything known of one alert, a row of `alerts_v1`."""
+    say = context.say
+    severity, state = say(f"alerts.{alert['severity']}"), say(f"alerts.{alert['state']}")
+    where = in_markdown(slice_words(say, alert))
+    st.subheader(
+        say(
+            "alerts.headline",
+            state=state,
+            severity=severity,
+            metric=in_markdown(alert["metric"]),
+            slice=where,
+        ),
+        anchor="alert",
+    )
+    st.caption(_life(context, alert))
+    show_acts(context, alert)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _worst(context, alert)
+        _families(context, alert)
+    with right:
+        _how_much(context, alert)
+        _since_when(context, alert)
+    show_further(context, alert)
+
+
+def _life(context: Context, alert: Mapping[str, Any]) -> str:
+    say, clock = context.say, context.clock
+    lines = [
+        say("alerts.life", started=clock.show(alert["started_at"]), fired=clock.show(alert["fired_at"])),
+        say("alerts.life_resolved", resolved=clock.show(alert["resolved_at"]))
+        if alert["resolved_at"]
+        else "",
+    ]
+    text = "; ".join(line for line in lines if line)
+    return (
+        text
+        + "  \n"
+        + say(
+            "alerts.evidence_line",
+            statistic=f"{alert['statistic']:,.0f}",
+            threshold=f"{alert['threshold']:,.0f}",
+            pairs=f"{alert['pairs_folded']:,}",
+            alert=alert["alert_id"][:8],
+            group=alert["group_key"][:8],
+        )
+    )
+
+
+def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
+    say, unit = context.say, str(alert["unit"])
+    st.markdown(f"#### {say('alerts.how_much')}")
+    if alert["gathered_at"] is None:
+        st.info(say("alerts.not_gathered"))
+    if alert["gathered_at"] is None or not unit:
+        # Such an alert has no numbers: it says in words what is known.
+        st.text(visible(str(alert["summary"]), 2_000))
+        return
+    of_rank = alert["kind"] == "rank"
+    rows = [
+        (
+            say("alerts.before"),
+            value(say, unit, alert["value_before"]),
+            "",
+            say("alerts.n", count=f"{alert['pairs_before']:,}"),
+        ),
+        (
+            say("alerts.now"),
+            value(say, unit, alert["value_since"]),
+            bounds(say, unit, alert["value_low"], alert["value_high"]),
+            say("alerts.n", count=f"{alert['pairs_since_change']:,}"),
+        ),
+        (
+            say("alerts.change"),
+            value(say, unit, alert["effect"], signed=True),
+            bounds(say, unit, alert["effect_low"], alert["effect_high"], signed=True),
+            "",
+        ),
+        (
+            say("alerts.tolerated"),
+            value(say, "rank" if of_rank else unit, alert["tolerated"]),
+            say("drift.unit_rank") if of_rank else "",
+            "",
+        ),
+        *_floor(say, alert),
+    ]
+    # Our own words and numbers only.
+    head = f"| | | {say('alerts.interval')} | n |"
+    lines = [f"| **{name}** | {number} | {around} | {count} |" for name, number, around, count in rows]
+    st.markdown("\n".join((head, "|---|---|---|---|", *lines)))
+    st.caption(say("alerts.better_end", time=context.clock.show(alert["gathered_at"])))
+
+
+def _floor(say: Words, alert: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The noise floor and the excess over it: name, number, interval, and of how many."""
+    unit = "score" if alert["unit"] == "ratio" else str(alert["unit"])
+    name = say("alerts.floor")
+    if known(alert["noise_floor"]) is None:
+        has_floor = alert["metric"] in FLOOR_COLUMNS or alert["metric"] in RATES
+        why = say("alerts.floor_none" if has_floor else "alerts.floor_no_kind")
+        return [(name, say("alerts.not_measured"), why, "")]
+    floor, count = value(say, unit, alert["noise_floor"]), f"{alert['noise_requests']:,}"
+    if alert["metric"] in RATES:
+        return [(name, floor, say("alerts.floor_reference"), say("alerts.n", count=count))]
+    asked_twice = say("alerts.n_requests", count=count)
+    found = [(name, floor, "", asked_twice)]
+    if known(alert["excess"]) is not None:
+        around = bounds(say, unit, alert["excess_low"], alert["excess_high"], signed=True)
+        excess = value(say, unit, alert["excess"], signed=True)
+        found.append((say("alerts.excess"), excess, around, asked_twice))
+    return found
+
+
+def _worst(context: Context, alert: Mapping[str, Any]) -> None:
+    say = context.say
+    st.markdown(f"#### {say('alerts.worst')}")
+    named = list(alert["worst_pairs"])
+    st.caption(say("alerts.worst_order" if named else "alerts.worst_none"))
+    found = questions.worst(context.reader, context.series, named)
+    for _, pair in found.iterrows():
+        context.link(
+            "pair",
+            _pair_label(say, pair),
+            icon=":material/arrow_forward:",
+            topic_id=pair["topic_id"],
+            partition=pair["partition"],
+            offset=pair["offset"],
+        )
+    if len(found) < len(named):
+        st.caption(say("alerts.worst_gone", count=len(named) - len(found)))
+    _similar(context, alert)
+
+
+def _pair_label(say: Words, pair: pd.Series) -> str:
+    """Who it is, what is wrong, and where the answers part; short, for a link shows one line."""
+    families = ", ".join(map(str, pair["candidate_only_families"]))
+    facts = [
+        f"**{in_markdown(str(pair['request_id']), 40) or say('alerts.no_id')}**",
+        in_markdown(families or str(pair["candidate_failure_kind"] or pair["verdict"]), 40),
+    ]
+    if known(pair["divergence_position"]) is not None:
+        facts.append(say("alerts.token", position=int(pair["divergence_position"])))
+    return " · ".join(facts)
+
+
+def similar_filters(alert: Mapping[Any, Any]) -> dict[str, Any]:
+    """The parameters with which the list shows pairs like those of the alert."""
+    where: dict[str, Any] = {}
+    if alert["dimension"] in FILTERS:
+        where[FILTERS[alert["dimension"]]] = [alert["slice"]]
+    if alert["metric"] == "regression_rate":
+        where["verdict"] = REGRESSIONS
+    elif alert["metric"] == "candidate_only_excess":
+        where["side"] = "candidate_only"
+    elif alert["metric"] == "unscored_rate":
+        where["verdict"] = ["unscored"]
+    elif alert["metric"] == "kl_forced" and known(alert["value_before"]) is not None:
+        where["kl_min"] = f"{alert['value_before']:.4g}"
+    elif alert["metric"] == "cosine_similarity" and known(alert["value_before"]) is not None:
+        where["similarity_max"] = f"{alert['value_before']:.4g}"
+    return where
+
+
+def _similar(context: Context, alert: Mapping[str, Any]) -> None:
+    if "pairs" not in context.pages or alert["metric"] in ("skipped_rate", "failed_rate"):
+        return
+    say, where = context.say, similar_filters(alert)
+    with st.container(horizontal=True):
+        context.link("pairs", say("alerts.similar"), icon=":material/filter_list:", **where)
+        since: datetime = alert["change_at"] or alert["started_at"]
+        context.link(
+            "pairs",
+            say("alerts.similar_since"),
+            icon=":material/filter_list:",
+            **{**where, "window": "fixed", "from": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"},
+        )
+    if alert["dimension"] not in ("experiment", *FILTERS):
+        st.caption(say("alerts.similar_unfiltered", dimension=in_markdown(alert["dimension"])))
+
+
+def _since_when(context: Context, alert: Mapping[str, Any]) -> None:
+    say, clock = context.say, context.clock
+    st.markdown(f"#### {say('alerts.since_when')}")
+    at, earliest, latest = (alert[f"change{part}_at"] for part in ("", "_earliest", "_latest"))
+    if at is None:
+        at = alert["started_at"]
+    sure = say("alerts.change_own")
+    if earliest is not None and latest is not None:
+        sure = say("alerts.change_exact")
+        if earliest != latest:
+            sure = say(
+                "alerts.change_between",
+                earliest=clock.show(earliest),
+                latest=clock.show(latest),
+                pairs=alert["change_pairs"],
+            )
+    st.markdown(f"{say('alerts.change_at', time=clock.show(at))}, {sure}")
+    st.markdown(f"#### {say('alerts.suspected')}")
+    for one in alert["served_changes"]:
+        role = (
+            say(f"alerts.role_{one['role']}")
+            if one["role"] in ("candidate", "reference", "production")
+            else ""
+        )
+        name = in_markdown(str(one["endpoint_name"]), 60)
+        st.markdown(say("alerts.seen_at", role=role, name=name, time=clock.show(one["seen_at"])))
+        st.code(
+            "\n".join(
+                (
+                    say("alerts.told_before", text=visible_line(one["before"], 400)),
+                    say("alerts.told_after", text=visible_line(one["after"], 400)),
+                )
+            ),
+            language=None,
+            wrap_lines=True,
+        )
+    if not alert["served_changes"]:
+        st.caption(say("alerts.suspected_none"))
+
+
+def _families(context: Context, alert: Mapping[str, Any]) -> None:
+    if not alert["families"]:
+        return
+    say = context.say
+    is_accounting = alert["category"] == "accounting"
+    st.markdown(f"#### {say('alerts.reasons' if is_accounting else 'alerts.families')}")
+    if is_accounting:
+        # The reasons of pairs may quote answers.
+        hides = alert["metric"] == "unscored_rate" and not context.reader.shows_text
+        for one in alert["families"]:
+            name = say("alerts.hidden_reason") if hides else visible_line(one["family"], 200)
+            st.text(say("alerts.family_link", family=name, pairs=one["pairs"]))
+        return
+    where = {name: given for name, given in similar_filters(alert).items() if name in FILTERS.values()}
+    with st.container(horizontal=True):
+        for one in alert["families"]:
+            context.link(
+                "pairs",
+                say("alerts.family_link", family=in_markdown(one["family"], 40), pairs=one["pairs"]),
+                **{**where, "family": [one["family"]], "side": "candidate_only"},
+            )

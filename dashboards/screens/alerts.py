@@ -1,0 +1,138 @@
+"""Alerts: what fires, since when, and all that is known of the chosen one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboards.questions import alerts as questions
+from dashboards.screens.alert_further import slice_words
+from dashboards.screens.alert_parts import show_alert
+from dashboards.screens.choose import choose_row
+from dashboards.shell.context import Context
+from dashboards.shell.figures import value
+from dashboards.shell.hostile import in_markdown, visible_line
+
+ICON = ":material/notifications:"
+
+STATES = ("firing", "resolved")
+MOST_ROWS_SHOWN = 5
+
+
+def show(context: Context) -> None:
+    """The whole page."""
+    say, reader = context.say, context.reader
+    st.title(say("alerts.title"))
+    known = questions.listed(reader, context.series, context.window.start, context.window.end)
+    pending = questions.pending(reader, context.series)
+    asked = context.address.text("alert")
+    alert = questions.one(reader, context.series.experiment, asked) if asked else None
+    if asked and alert is None:
+        st.warning(say("alerts.lost", name=in_markdown(asked)))
+    if known.empty:
+        st.info(say("alerts.none"))
+        if "drift" in context.pages:
+            context.link("drift", say("alerts.to_drift"), icon=":material/trending_up:")
+    else:
+        shown = _filtered(context, known, len(pending))
+        alert = _listed(context, shown, alert)
+    if alert is not None:
+        context.address.keep("alert", str(alert["alert_id"]))
+        show_alert(context, alert)
+    if not pending.empty:
+        _pending(context, pending)
+
+
+def _filtered(context: Context, known: pd.DataFrame, pending: int) -> pd.DataFrame:
+    say = context.say
+    firing = known[known["state"] == "firing"]
+    st.markdown(
+        say(
+            "alerts.count",
+            firing=len(firing),
+            groups=firing["group_key"].nunique(),
+            resolved=len(known) - len(firing),
+            pending=pending,
+        )
+    )
+    if len(known) == questions.MOST_ALERTS:
+        st.caption(say("alerts.capped", most=questions.MOST_ALERTS))
+    left, right, _ = st.columns([1, 1, 1])
+    states = context.address.multiselect(left, say("alerts.states"), "state", STATES)
+    categories = context.address.multiselect(
+        right, say("alerts.category"), "category", sorted(set(known["category"]))
+    )
+    shown = known[known["state"].isin(states)] if states else known
+    shown = shown[shown["category"].isin(categories)] if categories else shown
+    if shown.empty:
+        st.info(say("alerts.none_of_state", count=len(known)))
+    return shown.reset_index(drop=True)
+
+
+def _listed(context: Context, shown: pd.DataFrame, alert: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The table; the alert that a row was chosen for, else the one given, else the first."""
+    if shown.empty:
+        return alert
+    say = context.say
+    table = pd.DataFrame([_row(context, row) for _, row in shown.iterrows()])
+    asked = "" if alert is None else str(alert["alert_id"])
+    keys = [str(name) for name in shown["alert_id"]]
+    found = choose_row(table, keys, asked, "alerts", rows=MOST_ROWS_SHOWN)
+    if not found:
+        st.caption(say("alerts.choose"))
+        found = keys[0]
+    if alert is not None and found == alert["alert_id"]:
+        return alert
+    return questions.one(context.reader, context.series.experiment, found)
+
+
+def _row(context: Context, row: pd.Series) -> dict[str, Any]:
+    say, zone = context.say, context.clock
+    handled = []
+    if row["is_acknowledged"]:
+        handled.append(say("alerts.acknowledged_short", name=visible_line(str(row["acknowledged_by"]), 40)))
+    if row["is_silenced"]:
+        handled.append(
+            say("alerts.silenced_short", time=zone.show(row["silenced_until"].to_pydatetime(), seconds=False))
+        )
+    unit = str(row["unit"])
+    change = (
+        f"{value(say, unit, row['value_before'])} → {value(say, unit, row['value_since'])}" if unit else ""
+    )
+    began = row["started_at"] if pd.isna(row["change_at"]) else row["change_at"]
+    return {
+        say("alerts.column_state"): say(f"alerts.{row['state']}"),
+        say("alerts.column_severity"): say(f"alerts.{row['severity']}"),
+        say("alerts.column_metric"): visible_line(str(row["metric"]), 60),
+        say("alerts.column_slice"): slice_words(say, row, limit=60),
+        say("alerts.column_since", zone=zone.name): began.tz_convert(zone.name).tz_localize(None),
+        say("alerts.column_change"): change,
+        say("alerts.column_pairs"): int(row["pairs_since_change"] or row["pairs_since_start"]),
+        say("alerts.column_handled"): ", ".join(handled),
+        say("alerts.column_group"): str(row["group_key"])[:8],
+        say("alerts.column_category"): str(row["category"]),
+    }
+
+
+def _pending(context: Context, pending: pd.DataFrame) -> None:
+    say = context.say
+    with st.expander(say("alerts.pending_title", count=len(pending))):
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    say("alerts.column_metric"): pending["metric"],
+                    say("alerts.column_slice"): [
+                        slice_words(say, row, limit=60) for _, row in pending.iterrows()
+                    ],
+                    say("alerts.pending_share"): (pending["statistic"] / pending["threshold"]).map(
+                        "{:.1%}".format
+                    ),
+                    say("alerts.pending_pairs"): pending["pairs_folded"],
+                }
+            ),
+            hide_index=True,
+        )
+        if "drift" in context.pages:
+            context.link("drift", say("alerts.to_drift"), icon=":material/trending_up:")

@@ -1,0 +1,42 @@
+"""A table whose chosen row is in the address bar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+ROW_PX = 35
+
+
+def choose_row(
+    table: pd.DataFrame,
+    keys: Sequence[str],
+    asked: str,
+    name: str,
+    *,
+    rows: int,
+    columns: Mapping[str, Any] | None = None,
+) -> str:
+    """Show the table, `rows` of them at once; return the chosen row's key, "" where none was chosen.
+
+    `asked` is the key in the address bar, which goes before a row that was chosen earlier; a row that is
+    chosen now goes before it. `keys` are the rows' own.
+    """
+    chosen = st.dataframe(
+        table,
+        hide_index=True,
+        height=ROW_PX * (min(len(table), rows) + 1) + 3,
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config=columns,
+        # Other rows are another table: what was chosen is a row by its number.
+        key=f"{name}-{hash(tuple(keys))}",
+    )
+    numbers = chosen["selection"]["rows"]
+    picked = keys[numbers[0]] if numbers and numbers[0] < len(keys) else ""
+    is_new = picked != st.session_state.get(f"{name} picked", "")
+    st.session_state[f"{name} picked"] = picked
+    return picked if picked and (is_new or not asked) else asked

@@ -1,0 +1,137 @@
+"""Drift: how close each detector is to an alarm, and what its values look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from compare.alerts.metrics import DIMENSIONS
+from dashboards.questions import drift as questions
+from dashboards.questions.drift import Detector
+from dashboards.screens.alert_further import slice_words
+from dashboards.screens.choose import choose_row
+from dashboards.screens.drift_detector import show_detector
+from dashboards.screens.drift_floor import show_floor
+from dashboards.shell.context import Context
+from dashboards.shell.hostile import in_markdown, visible_line
+from dashboards.words import Words
+
+ICON = ":material/trending_up:"
+
+MOST_ROWS_SHOWN = 10
+
+
+def show(context: Context) -> None:
+    """The whole page."""
+    say = context.say
+    st.title(say("drift.title"))
+    found = questions.states(context.reader, context.series, context.window.start, context.window.end)
+    if found.empty:
+        st.info(say("drift.none"))
+        return
+    for _, row in questions.refused(found).iterrows():
+        st.warning(
+            say("drift.refused", pairs=f"{row['pairs_folded']:,}", dimension=in_markdown(row["dimension"]))
+        )
+    detectors = found[found["status"].isin(questions.STATUSES)].reset_index(drop=True)
+    counts = detectors["status"].value_counts()
+    with st.container(horizontal=True):
+        for status in questions.STATUSES:
+            if status in counts or status in questions.STATUSES[:3]:
+                st.metric(say(f"drift.{status}"), f"{int(counts.get(status, 0)):,}", width="content")
+    st.caption(say("drift.explain"))
+    chosen = _chosen(context, _filtered(context, detectors), detectors)
+    if chosen is not None:
+        st.divider()
+        show_detector(context, chosen)
+    st.divider()
+    show_floor(context, detectors, chosen)
+
+
+def _filtered(context: Context, detectors: pd.DataFrame) -> pd.DataFrame:
+    say, address = context.say, context.address
+    shown = detectors
+    for place, name, options in zip(
+        st.columns(3),
+        ("metric", "status", "dimension"),
+        (sorted(set(detectors["metric"])), questions.STATUSES, DIMENSIONS),
+        strict=True,
+    ):
+        chosen = address.multiselect(place, say(f"drift.{name}"), name, options)
+        shown = shown[shown[name].isin(chosen)] if chosen else shown
+    if shown.empty:
+        st.info(say("drift.no_match"))
+    return shown.reset_index(drop=True)
+
+
+def _chosen(context: Context, shown: pd.DataFrame, detectors: pd.DataFrame) -> pd.Series | None:
+    """The table; the detector that was chosen, or the first."""
+    say = context.say
+    parts = context.address.text("detector").split("|", 2)
+    asked = str(Detector(*parts)) if len(parts) == 3 else ""
+    all_keys = _keys(detectors)
+    asked = asked if asked in all_keys else ""
+    if not shown.empty:
+        table = pd.DataFrame([_row(say, row) for _, row in shown.iterrows()]).dropna(
+            axis="columns", how="all"
+        )
+        keys = _keys(shown)
+        found = choose_row(table, keys, asked, "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say))
+        st.caption(f"{say('drift.choose')} {say('drift.observed_days', days=questions.OBSERVED_DAYS)}")
+        if len(detectors) >= questions.MOST_SERIES:
+            st.caption(say("drift.capped", most=questions.MOST_SERIES))
+        asked = found or keys[0]
+    if not asked:
+        return None
+    context.address.keep("detector", asked)
+    return detectors.iloc[all_keys.index(asked)]
+
+
+def _keys(detectors: pd.DataFrame) -> list[str]:
+    names = zip(detectors["metric"], detectors["dimension"], detectors["slice"], strict=True)
+    return [str(Detector(*map(str, name))) for name in names]
+
+
+def _row(say: Words, row: pd.Series) -> dict[str, Any]:
+    unit = {"bounded_mean": "score", "rank": "rank"}.get(row["kind"], "rate")
+    return {
+        "state": say(f"drift.{row['status']}"),
+        "metric": visible_line(str(row["metric"]), 60),
+        "slice": slice_words(say, row),
+        "evidence": row["evidence"],
+        "share": row["share"],
+        "observed": row["observed"],
+        "n": row["observed_pairs"],
+        "baseline": row["baseline"] if row["baseline_version"] else None,
+        "baseline_n": row["baseline_pairs"] or None,
+        "tolerated": row["tolerated"],
+        "unit": say(f"drift.unit_{unit}"),
+        "back": row["way_back"],
+    }
+
+
+def _columns(say: Words) -> dict[str, Any]:
+    def bar(name: str) -> Any:
+        return st.column_config.ProgressColumn(
+            say(f"drift.column_{name}"), min_value=0.0, max_value=1.0, format="percent"
+        )
+
+    numbers = {
+        name: st.column_config.NumberColumn(say(f"drift.column_{name}"), format=form)
+        for name, form in (
+            ("share", "%.3g"),
+            ("observed", "%.4f"),
+            ("n", "localized"),
+            ("baseline", "%.4f"),
+            ("baseline_n", "localized"),
+            ("tolerated", "%.4f"),
+        )
+    }
+    return {
+        **{name: say(f"drift.column_{name}") for name in ("state", "metric", "slice", "unit")},
+        **numbers,
+        "evidence": bar("evidence"),
+        "back": bar("back"),
+    }

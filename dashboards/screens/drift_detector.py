@@ -1,0 +1,218 @@
+"""One detector on the page: its state, its hours, and its values before and now with scipy's tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from compare.alerts.descriptive import LEAST_PAIRS, compare_slices, describe_samples
+from compare.alerts.evidence_read import VALUES
+from compare.alerts.metrics import BY_NAME, SERIES_FACTOR
+from dashboards.charts import drift as charts
+from dashboards.questions import drift as questions
+from dashboards.questions import drift_samples
+from dashboards.questions.drift import Detector
+from dashboards.questions.drift_samples import Part, Samples
+from dashboards.screens.alert_further import slice_words
+from dashboards.screens.alert_parts import similar_filters
+from dashboards.shell.context import Context
+from dashboards.shell.figures import known, p_value, value
+from dashboards.shell.hostile import in_markdown
+
+MOST_SLICES = 20
+
+
+def unit_of(row: pd.Series, *, is_rank: bool = True) -> str:
+    """The unit of the detector's x; of a rank metric that of its values, if not `is_rank`."""
+    if row["kind"] == "bounded_mean":
+        return "score"
+    if row["kind"] == "rank":
+        return "rank" if is_rank else "ratio" if row["metric"] == "latency_ratio" else "nats"
+    return "rate"
+
+
+def show_detector(context: Context, row: pd.Series) -> None:
+    """Everything about one detector, a row of `questions.drift.states`."""
+    say = context.say
+    where = in_markdown(slice_words(say, row))
+    status = say(f"drift.{row['status']}")
+    st.subheader(f"{status}: {in_markdown(row['metric'])}, {where}", anchor="detector")
+    _state(context, row)
+    _links(context, row)
+    detector = Detector(str(row["metric"]), str(row["dimension"]), str(row["slice"]))
+    hours = questions.hours(
+        context.reader, context.series, detector, context.window.start, context.window.end
+    )
+    st.markdown(f"#### {say('drift.over_time')}")
+    if hours.empty:
+        st.caption(say("drift.hours_none"))
+    else:
+        left, right = st.columns(2)
+        left.altair_chart(charts.by_hour(hours, context.clock, say))
+        right.altair_chart(charts.evidence_by_hour(hours, context.clock, say))
+    if row["metric"] in BY_NAME:
+        _distributions(context, row, detector, hours)
+
+
+def _state(context: Context, row: pd.Series) -> None:
+    say, unit = context.say, unit_of(row)
+    if row["status"] == "baseline_too_faulty":
+        st.warning(say("drift.too_faulty"))
+        return
+    if known(row["threshold"]) is None:
+        st.info(say("drift.no_threshold", pairs=f"{row['baseline_pairs']:,}"))
+        return
+    is_firing = row["status"] == "firing"
+    evidence, observed, baseline, tolerated = st.columns(4)
+    evidence.metric(say("drift.evidence"), f"{row['statistic']:,.4g}")
+    threshold = f"{row['threshold']:,.0f}"
+    evidence.caption(say("drift.evidence_fired" if is_firing else "drift.evidence_of", threshold=threshold))
+    if is_firing and known(row["recovery"]) is not None:
+        limit = f"{row['threshold'] / SERIES_FACTOR:,.0f}"
+        evidence.caption(say("drift.back", back=f"{row['recovery']:,.3g}", limit=limit))
+    help_text = say("drift.rank_help") if unit == "rank" else None
+    observed.metric(say("drift.observed"), value(say, unit, row["observed"]), help=help_text)
+    count = "drift.n_records" if row["metric"] not in VALUES else "drift.n"
+    observed.caption(say(count, count=f"{int(known(row['observed_pairs']) or 0):,}"))
+    has_baseline = bool(row["baseline_version"])
+    baseline.metric(
+        say("drift.baseline"),
+        value(say, unit, row["baseline"]) if has_baseline else "–",
+    )
+    baseline.caption(
+        say(count, count=f"{row['baseline_pairs']:,}") if has_baseline else say("drift.no_baseline")
+    )
+    tolerated.metric(say("drift.tolerated"), value(say, unit, row["tolerated"]))
+    tolerated.caption(
+        say("drift.learned", version=row["baseline_version"]) if has_baseline else say("drift.declared")
+    )
+
+
+def _links(context: Context, row: pd.Series) -> None:
+    say = context.say
+    with st.container(horizontal=True):
+        if row["alert_id"] and "alerts" in context.pages:
+            context.link(
+                "alerts", say("drift.to_alert"), icon=":material/notifications:", alert=row["alert_id"]
+            )
+        if row["metric"] in VALUES and "pairs" in context.pages:
+            seen = {**row.to_dict(), "value_before": None}
+            context.link(
+                "pairs", say("drift.to_pairs"), icon=":material/filter_list:", **similar_filters(seen)
+            )
+
+
+def _distributions(context: Context, row: pd.Series, detector: Detector, hours: pd.DataFrame) -> None:
+    say = context.say
+    st.markdown(f"#### {say('drift.distribution')}")
+    way, samples = _samples(context, row, detector, hours)
+    names = [say(f"drift.before_{way}"), say("drift.now")]
+    unit = unit_of(row, is_rank=False)
+    sides = (
+        (names[0], samples.before, samples.before_from, samples.before_to),
+        (names[1], samples.now, samples.now_from, samples.now_to),
+    )
+    for name, sample, start, end in sides:
+        if not len(sample) or start is None or end is None:
+            st.caption(say("drift.sample_none", name=name))
+            continue
+        times = {"start": context.clock.show(start), "end": context.clock.show(end)}
+        mean = value(say, unit, sample.mean())
+        st.caption(say("drift.sample", name=name, count=f"{len(sample):,}", mean=mean, **times))
+    if not len(samples.before) or not len(samples.now):
+        st.info(say("drift.not_comparable"))
+        return
+    st.caption(say("drift.sample_bounded", most=f"{drift_samples.MOST:,}"))
+    title = f"{row['metric']} ({say(f'drift.unit_{unit}') if unit in ('rate', 'score') else unit})"
+    is_ratio = unit == "ratio"
+    left, right = st.columns(2)
+    drawn = samples.before, samples.now, names, say, title
+    left.altair_chart(charts.distribution(*drawn, is_ratio=is_ratio))
+    if not charts.is_by_value(samples.before, samples.now):
+        right.altair_chart(charts.ecdf(*drawn, is_ratio=is_ratio))
+    _tests(context, row, samples, unit)
+
+
+def _samples(
+    context: Context, row: pd.Series, detector: Detector, hours: pd.DataFrame
+) -> tuple[str, Samples]:
+    if detector.metric not in VALUES:
+        return "halves", drift_samples.counted_halves(hours)
+    reader, series, window = context.reader, context.series, context.window
+    whole = Part(window.start, window.end)
+    learned = began = None
+    if row["baseline_version"]:
+        learned = questions.baseline(reader, series, detector.metric, int(row["baseline_version"]))
+    if row["alert_id"]:
+        began = questions.began(reader, series, str(row["alert_id"]))
+    ways = [
+        name
+        for name, is_there in (("baseline", learned), ("change", began), ("halves", True))
+        if is_there is not None
+    ]
+    way = context.address.selectbox(
+        st.container(width=360),
+        context.say("drift.against"),
+        "against",
+        ways,
+        show=lambda name: context.say(f"drift.against_{name}"),
+    )
+    if way == "baseline" and learned is not None:
+        old = Part(learned["from_at"], learned["to_at"])
+        # What it was learned from is not held against itself.
+        newer = max(filter(None, (window.start, old.end)), default=None)
+        now = drift_samples.narrowed(Part(newer, window.end), hours, drift_samples.MOST)
+        return way, drift_samples.two_times(reader, series, detector, old, now)
+    if way == "change" and began is not None:
+        before = drift_samples.narrowed(Part(None, began), hours, drift_samples.MOST)
+        # Without hours from then, no further back than an alert's own evidence looks.
+        before = Part(before.start or began - timedelta(days=2), began)
+        now = drift_samples.narrowed(Part(began, window.end), hours, drift_samples.MOST)
+        return way, drift_samples.two_times(reader, series, detector, before, now)
+    both = drift_samples.narrowed(whole, hours, 2 * drift_samples.MOST)
+    return way, drift_samples.two_halves(reader, series, detector, both)
+
+
+def _tests(context: Context, row: pd.Series, samples: Samples, unit: str) -> None:
+    say, kind = context.say, BY_NAME[row["metric"]].kind
+    st.markdown(f"#### {say('drift.tests')}")
+    st.caption(say("drift.tests_note"))
+    left, right = st.columns([2, 3])
+    with left:
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {
+                        say("drift.test"): one.name,
+                        say("drift.statistic"): f"{one.statistic:.4g}",
+                        say("drift.p"): p_value(one.p_value),
+                    }
+                    for one in describe_samples(kind, samples.before, samples.now)
+                ]
+            ),
+            hide_index=True,
+        )
+    if not samples.slices:
+        return
+    with right:
+        found = compare_slices(kind, samples.before, samples.now, samples.slices)
+        if not found:
+            st.caption(say("drift.slices_none", least=LEAST_PAIRS))
+            return
+        # A difference of two ratios is a number, no factor.
+        plain = "score" if unit == "ratio" else unit
+        rows: list[dict[str, Any]] = [
+            {
+                say("drift.column_slice"): slice_words(say, {"dimension": one.dimension, "slice": one.slice}),
+                say("drift.pairs"): one.pairs,
+                say("drift.change"): value(say, plain, one.effect, signed=True),
+                say("drift.p"): p_value(one.p_value),
+                say("drift.p_adjusted", count=len(found)): p_value(one.p_adjusted),
+            }
+            for one in found[:MOST_SLICES]
+        ]
+        st.dataframe(pd.DataFrame(rows), hide_index=True)
+        st.caption(say("drift.slices_note"))

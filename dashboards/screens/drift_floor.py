@@ -1,0 +1,107 @@
+"""Slices ranked by how far they are over the noise floor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from compare.alerts.gather import FLOOR_COLUMNS
+from compare.alerts.metrics import DIMENSIONS
+from dashboards.charts import drift as charts
+from dashboards.questions import drift as questions
+from dashboards.questions import drift_samples
+from dashboards.questions.drift import Detector
+from dashboards.questions.drift_samples import Part
+from dashboards.screens.alert_parts import FILTERS
+from dashboards.screens.choose import choose_row
+from dashboards.shell.context import Context
+from dashboards.shell.hostile import in_markdown, visible_line
+
+FAULTS = "faults"
+MOST_SLICES = 25
+
+
+def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None) -> None:
+    """The section; `row` is the chosen detector, whose metric and dimension it begins with."""
+    say, address = context.say, context.address
+    st.subheader(say("drift.floor"))
+    left, right, _ = st.columns(3)
+    metrics = [FAULTS, *FLOOR_COLUMNS]
+    own = FAULTS if row is None or row["metric"] not in FLOOR_COLUMNS else str(row["metric"])
+    metric = address.selectbox(
+        left,
+        say("drift.floor_metric"),
+        "floor",
+        metrics,
+        show=lambda name: say("drift.floor_faults") if name == FAULTS else name,
+        default=own,
+    )
+    by = address.selectbox(right, say("drift.floor_by"), "by", DIMENSIONS[1:])
+    if metric == FAULTS:
+        found = drift_samples.fault_excess_by_slice(detectors, by)
+        st.caption(say("drift.floor_faults_note"))
+        empty = "drift.floor_slices_none"
+    else:
+        part = _part(context)
+        found = drift_samples.excess_by_slice(context.reader, context.series, FLOOR_COLUMNS[metric], by, part)
+        st.caption(say("drift.floor_note"))
+        if part.start is not None:
+            st.caption(say("drift.floor_period", start=context.clock.show(part.start)))
+        empty = "drift.floor_none"
+    if found.empty:
+        st.info(say(empty))
+        return
+    _ranked(context, found.head(MOST_SLICES), by, metric)
+
+
+def _part(context: Context) -> Part:
+    """The newest part of the range that is not too much to look through."""
+    window = context.window
+    whole = Detector("candidate_only_excess", DIMENSIONS[0], "")
+    hours = questions.hours(context.reader, context.series, whole, window.start, window.end)
+    return drift_samples.narrowed(Part(window.start, window.end), hours, drift_samples.FLOOR_PAIRS)
+
+
+def _ranked(context: Context, found: pd.DataFrame, by: str, metric: str) -> None:
+    say = context.say
+    shown = found.assign(slice=[visible_line(str(name), 60) or "-" for name in found["slice"]])
+    unit = {FAULTS: say("drift.unit_rate"), "kl_forced": "nats"}.get(metric, say("drift.unit_score"))
+    left, right = st.columns([1, 1])
+    left.altair_chart(charts.excess(shown, say, f"{say('drift.excess')} ({unit})"))
+    with right:
+        keys = [str(name) for name in found["slice"]]
+        table = shown[["slice", "excess", "low", "high", "candidate", "floor", "requests", "bounded_by"]]
+        table = table.assign(bounded_by=[say(f"drift.side_{name}") for name in table["bounded_by"]])
+        chosen = choose_row(table, keys, "", f"floor-{by}", rows=15, columns=_columns(context, by))
+        if by not in FILTERS:
+            return
+        if not chosen:
+            st.caption(say("drift.floor_choose"))
+            return
+        where: dict[str, Any] = {FILTERS[by]: [chosen]}
+        if metric == FAULTS:
+            where["side"] = "candidate_only"
+        name = in_markdown(visible_line(chosen, 60))
+        context.link("pairs", say("drift.to_slice", slice=name), icon=":material/filter_list:", **where)
+
+
+def _columns(context: Context, by: str) -> dict[str, Any]:
+    say = context.say
+    titles = {
+        "excess": "excess",
+        "low": "low",
+        "high": "high",
+        "candidate": "candidate",
+        "floor": "floor_value",
+    }
+    return {
+        "slice": by,
+        **{
+            name: st.column_config.NumberColumn(say(f"drift.{key}"), format="%.4f")
+            for name, key in titles.items()
+        },
+        "requests": st.column_config.NumberColumn("n", format="localized"),
+        "bounded_by": say("drift.bounded_by"),
+    }
