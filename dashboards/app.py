@@ -51,7 +51,7 @@ def connect_anew() -> None:
 
 def language() -> Language:
     """The language that was chosen, else the browser's."""
-    chosen: Language | None = st.session_state.get("language")
+    chosen: Language | None = st.session_state.get("page_language")
     return chosen or language_of(st.context.locale)
 
 
@@ -70,7 +70,7 @@ def choose_language(say: Words) -> None:
         list(LANGUAGES),
         index=list(LANGUAGES).index(say.language),
         format_func=lambda name: LANGUAGES[name],
-        key="language",
+        key="page_language",
     )
 
 

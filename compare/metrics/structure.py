@@ -141,6 +141,11 @@ def field_agreement(a: Any, b: Any) -> FieldAgreement:
     return FieldAgreement(1.0 - len(differing) / len(paths), tuple(differing))
 
 
+def leaves_by_path(value: Any) -> dict[str, tuple[Any, ...]]:
+    """Return every leaf by JSON path: (type, value), or (`dict` or `list`,) for an empty one."""
+    return _leaves(value)
+
+
 def leaf_values(value: Any) -> list[Any]:
     """Return the texts, numbers, booleans and nulls of a JSON value."""
     return [leaf[1] for leaf in _leaves(value).values() if len(leaf) > 1]

@@ -1,21 +1,148 @@
-"""One pair: the two answers side by side."""
+"""One pair: the two answers side by side, where they part, and everything that is known of them."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 
+from dashboards.pair_views.prompt import turns_of
+from dashboards.questions import pair as questions
+from dashboards.questions.pair import PairKey
+from dashboards.screens import pair_answers, pair_beside
 from dashboards.shell.context import Context
-from dashboards.shell.marks import Piece, show_marks
+from dashboards.shell.hostile import in_markdown, visible, visible_line
 
 ICON = ":material/compare:"
+
+PROMPT_CHARACTERS = 4_000
+PROMPT_LINES = 3
+LINE_PX = 26
+BADGES: dict[str, Any] = {
+    "match": "green",
+    "equivalent": "blue",
+    "diverged": "yellow",
+    "candidate_worse": "orange",
+    "candidate_error": "red",
+    "both_faulty": "violet",
+    "both_error": "violet",
+}
+MAX_REASONS = 3
 
 
 def show(context: Context) -> None:
     """The whole page."""
-    st.title(context.say("pair.title"))
-    pieces = [
-        Piece("hello <b>x</b>\u202e "),
-        Piece("world", "evidence", "note <i>"),
-        Piece(" heat", strength=0.7, note="n"),
-    ]
-    show_marks(pieces, key="m", label="answer", cut="cut")
+    say = context.say
+    key = _key(context)
+    if key is None:
+        st.title(say("pair.title"))
+        st.info(say("pair.choose"))
+        context.link("pairs", say("shell.pairs"), icon=":material/list:")
+        return
+    found = questions.pair(context.reader, key)
+    if found.empty:
+        st.title(say("pair.title"))
+        st.warning(say("pair.gone"))
+        context.link("pairs", say("shell.pairs"), icon=":material/list:")
+        return
+    row = found.iloc[0]
+    _header(context, key, row)
+    if not context.visitor.shows_text:
+        st.info(say("shell.text_hidden"), icon="🔒")
+        pair_beside.show_without_texts(context, key, row)
+        return
+    day = row["ingested_at"].date()
+    request = questions.request(context.reader, key, day)
+    body = "" if request.empty else str(request["body"].iloc[0])
+    _prompt(context, body)
+    answers = questions.answers(context.reader, key, day)
+    findings = questions.findings(context.reader, key, day)
+    pair_answers.show_answers(context, key, row, answers, findings, body)
+    pair_beside.show_all(context, key, row, answers, findings, request)
+
+
+def _key(context: Context) -> PairKey | None:
+    """The pair of the address, else the one that was looked at last of this series."""
+    address, series = context.address, context.series
+    given = tuple(address.text(name) for name in ("topic_id", "partition", "offset"))
+    kept = st.session_state.get("pair_shown")
+    if not given[0] and kept is not None and kept[:2] == (series.experiment, series.candidate):
+        given = kept[2:]
+    topic_id, partition, offset = given
+    is_number = all(one.isascii() and one.isdigit() and len(one) < 19 for one in (partition, offset))
+    if not topic_id or not is_number or int(partition) >= 2**32:
+        return None
+    for name, value in zip(("topic_id", "partition", "offset"), given, strict=True):
+        address.keep(name, value)
+    st.session_state["pair_shown"] = (series.experiment, series.candidate, *given)
+    return PairKey(series.experiment, series.candidate, topic_id, int(partition), int(offset))
+
+
+def _header(context: Context, key: PairKey, row: pd.Series) -> None:
+    say, clock = context.say, context.clock
+    title = in_markdown(str(row["request_id"]), 60) or f"{key.partition}/{key.offset}"
+    st.subheader(f"{say('pair.title')} {title}", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.badge(in_markdown(row["verdict"]), color=BADGES.get(row["verdict"], "gray"))
+        if not pd.isna(row["severity"]):
+            st.badge(say("pair.severity", severity=f"{row['severity']:.2f}"), color="gray")
+        st.badge(f"{say('pair.cause')}: {in_markdown(row['probable_cause'])}", color="gray")
+        for name in ("route", "tenant", "language"):
+            if row[name]:
+                st.badge(f"{say(f'pairs.{name}_short')}: {in_markdown(row[name], 40)}", color="gray")
+        for tag in row["tags"]:
+            st.badge(in_markdown(tag), color="yellow")
+        _in_list(context, key)
+    facts = say(
+        "pair.facts",
+        mirrored=clock.show(row["mirrored_at"]),
+        ingested=clock.show(row["ingested_at"]),
+        mode=in_markdown(row["mode"]),
+    )
+    st.caption(f"{facts} · {in_markdown(str(row['reference']))} → {in_markdown(key.candidate)}")
+    reasons = [visible_line(str(reason), 300) for reason in row["reasons"]]
+    if reasons:
+        st.text("\n".join(reasons[:MAX_REASONS]))
+        if len(reasons) > MAX_REASONS:
+            with st.expander(say("pair.reasons_more", count=len(reasons) - MAX_REASONS)):
+                st.text("\n".join(reasons[MAX_REASONS:]))
+
+
+def _in_list(context: Context, key: PairKey) -> None:
+    """Links to the list and to this pair's neighbours in the page of it that was shown last."""
+    say = context.say
+    experiment, candidate, keys, parameters = st.session_state.get("listed", ("", "", [], {}))
+    is_listed = (experiment, candidate) == (key.experiment, key.candidate)
+    own = {name: value for name, value in parameters.items() if name not in ("experiment", "candidate")}
+    context.link("pairs", say("pair.to_list"), icon=":material/list:", **(own if is_listed else {}))
+    if not is_listed or key not in keys:
+        return
+    place = keys.index(key)
+    view: dict[str, Any] = {"view": context.address.text("view"), "number": context.address.text("number")}
+    for name, index, icon in (
+        ("previous", place - 1, ":material/chevron_left:"),
+        ("next", place + 1, ":material/chevron_right:"),
+    ):
+        if 0 <= index < len(keys):
+            context.link(
+                "pair", say(f"pair.{name}"), icon=icon, **context.pair_parameters(keys[index]), **view
+            )
+
+
+def _prompt(context: Context, body: str) -> None:
+    say = context.say
+    turns = turns_of(body)
+    st.caption(say("pair.prompt") if turns else say("pair.prompt_gone"))
+    if not turns:
+        return
+    text = turns[-1][1]
+    lines = text.count("\n") + len(text) // 110 + 1
+    st.code(
+        visible(text, PROMPT_CHARACTERS) or say("pair.empty_answer"),
+        language=None,
+        wrap_lines=True,
+        height="content" if lines <= PROMPT_LINES else LINE_PX * PROMPT_LINES + 32,
+    )
+    if len(turns) > 1:
+        st.caption(say("pair.prompt_earlier", count=len(turns) - 1))

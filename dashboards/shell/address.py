@@ -43,6 +43,10 @@ class Address:
             st.query_params.from_dict(kept)
         st.session_state[_WRITTEN] = kept
 
+    def current(self) -> dict[str, list[str]]:
+        """The parameters that were kept in this run so far."""
+        return {name: values for name, values in self._kept.items() if values}
+
     def shared(self) -> dict[str, str | list[str]]:
         """The parameters that a link to another page carries along."""
         return {name: self._kept[name] for name in SHARED if self._kept.get(name)}
@@ -70,6 +74,22 @@ class Address:
             st.session_state[name] = options[0] if default is None else default
         chosen: T = place.selectbox(label, options, format_func=show, key=name)
         self.keep(name, write(chosen))
+        return chosen
+
+    def choice(
+        self, place: DeltaGenerator, label: str, name: str, options: Sequence[str], show: Callable[[str], str]
+    ) -> str:
+        """One of a few options side by side; the first is left out of the bar. `show` gives Markdown."""
+        given = self._changed(name)
+        if given is not None:
+            st.session_state[name] = given[0] if given[:1] and given[0] in options else options[0]
+        elif st.session_state.get(name) not in options:
+            st.session_state[name] = options[0]
+        chosen = place.segmented_control(
+            label, options, format_func=show, key=name, required=True, label_visibility="collapsed"
+        )
+        chosen = options[0] if chosen is None else chosen
+        self.keep(name, *([] if chosen == options[0] else [chosen]))
         return chosen
 
     def multiselect(

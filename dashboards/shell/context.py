@@ -11,8 +11,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
-from dashboards import summary
-from dashboards.queries import PairKey
+from dashboards.questions import summary
+from dashboards.questions.pair import PairKey
 from dashboards.shell.address import Address
 from dashboards.shell.clock import Clock
 from dashboards.shell.hostile import in_markdown

@@ -1,0 +1,1 @@
+"""One pair's answers made ready to be shown: marked text, differences, the command that runs it again."""

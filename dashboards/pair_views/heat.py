@@ -1,0 +1,212 @@
+"""Tokens coloured by a number, with the alternatives of both sides and the place where the answers part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from compare.metrics.divergence import END
+from dashboards.shell.hostile import visible_line
+from dashboards.shell.marks import Piece
+from dashboards.words import Words
+
+NUMBERS = ("probability", "entropy", "kl")
+
+ENTROPY_FULL = 3.0
+"""Nats of full colour: 20 tokens that are equally likely have ln 20 = 3.0."""
+KL_FULL = 2.0
+"""Nats of full colour; the colour grows with the root, since most positions are under a hundredth."""
+LONGEST_TOKEN = 40
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """One side's tokens; all lists have one length. `top`: the first alternatives and their logprobs."""
+
+    texts: list[str]
+    logprobs: list[float | None]
+    top: list[list[tuple[str, float | None]]]
+    entropies: list[float | None]
+    """Least entropy in nats: what was stored along the common prefix, else from the stored alternatives."""
+    kls: list[float | None]
+    """KL(reference, candidate) in nats, lower bound."""
+
+
+class Both(msgspec.Struct, frozen=True):
+    """Both sides' tokens; up to `parting`, and there, they share their context. None: they never part."""
+
+    reference: Tokens
+    candidate: Tokens
+    parting: int | None
+
+
+def both_of(tokens: pd.DataFrame, positions: pd.DataFrame, forced: pd.DataFrame, parting: int | None) -> Both:
+    """From the frames of `questions.pair`."""
+    shared = _by_index(positions)
+    forced_kls = _forced(forced)
+    sides = {}
+    for role in ("reference", "candidate"):
+        rows = tokens[tokens["role"] == role]
+        row: Any = rows.iloc[0] if not rows.empty else None
+        texts = [] if row is None else list(row["token"])
+        top = (
+            []
+            if row is None
+            else [
+                list(zip(names, numbers, strict=True))
+                for names, numbers in zip(row["top_token"], row["top_logprob"], strict=True)
+            ]
+        )
+        ranked = [] if row is None else list(row["ranked"])
+        entropies = [entropy_lower(one[:count]) for one, count in zip(top, ranked, strict=True)]
+        kls: list[float | None] = [None] * len(texts)
+        if role == "reference":
+            # Teacher-forced, every token of the reference has one: both sides had the same text before it.
+            for index, (text, kl) in enumerate(forced_kls[: len(texts)]):
+                kls[index] = kl if text == texts[index] else None
+        for index, (kl, *entropy) in shared.items():
+            if index < len(texts):
+                kls[index] = kl
+                stored = entropy[role == "candidate"]
+                entropies[index] = entropies[index] if stored is None else stored
+        logprobs = [] if row is None else [_known(one) for one in row["logprob"]]
+        sides[role] = Tokens(texts, logprobs, top, entropies, kls)
+    return Both(sides["reference"], sides["candidate"], parting)
+
+
+def entropy_lower(ranked: Sequence[tuple[str, float | None]]) -> float | None:
+    """The least entropy in nats that fits the most likely alternatives (docs/design, section 5's bound): each
+    unseen token has at most the probability of the last one. None without a list.
+    """
+    p = [math.exp(number) for _, number in ranked if number is not None]
+    if not p:
+        return None
+    rest = max(0.0, 1.0 - math.fsum(p))
+    least = min(p)
+    whole = math.floor(rest / least)
+    remainder = max(0.0, rest - whole * least)
+    return max(0.0, -math.fsum([*map(_plogp, p), whole * _plogp(least), _plogp(remainder)]))
+
+
+def heat(both: Both, side: str, number: str, say: Words, *, ended: str) -> list[Piece]:
+    """One side's tokens as pieces. `ended` is put behind the last one: `<end>`, or why there is none."""
+    own: Tokens = both.reference if side == "reference" else both.candidate
+    pieces = []
+    for index, text in enumerate(own.texts):
+        is_parting = index == both.parting
+        pieces.append(
+            Piece(
+                text.replace("\n", "↵\n"),
+                "divergence" if is_parting else "",
+                note(both, side, index, say),
+                strength(number, own, index),
+                f"≠ {index}" if is_parting else "",
+            )
+        )
+    is_end = both.parting is not None and both.parting == len(own.texts)
+    if is_end:
+        pieces.append(
+            Piece("", "divergence", note(both, side, len(own.texts), say), mark=f"≠ {both.parting} {END}")
+        )
+    elif ended:
+        pieces.append(Piece("", "quiet", mark=ended))
+    return pieces
+
+
+def strength(number: str, tokens: Tokens, index: int) -> float | None:
+    """From 0, no colour, to 1; None where the number is not known."""
+    if number == "probability":
+        logprob = tokens.logprobs[index]
+        return None if logprob is None else min(1.0, max(0.0, 1.0 - math.exp(logprob)))
+    if number == "entropy":
+        entropy = tokens.entropies[index]
+        return None if entropy is None else min(1.0, entropy / ENTROPY_FULL)
+    kl = tokens.kls[index]
+    return None if kl is None else min(1.0, math.sqrt(max(0.0, kl) / KL_FULL))
+
+
+def note(both: Both, side: str, index: int, say: Words) -> str:
+    """What is known of one token, a line a fact."""
+    own = both.reference if side == "reference" else both.candidate
+    lines = []
+    if index == both.parting:
+        lines.append(say("pair.note_parting"))
+    if index < len(own.texts):
+        chosen = say("pair.note_chosen", position=index, token=_quoted(own.texts[index]))
+        lines.append(f"{chosen}: {percent(own.logprobs[index], say)}")
+    else:
+        lines.append(say("pair.note_end", position=index))
+    is_shared = both.parting is None or index <= both.parting
+    for name, tokens in (("reference", both.reference), ("candidate", both.candidate)):
+        if (name == side or is_shared) and index < len(tokens.top) and tokens.top[index]:
+            shown = ", ".join(f"{_quoted(text)} {percent(value, say)}" for text, value in tokens.top[index])
+            lines.append(f"{say(f'pair.{name}')}: {shown}")
+    if index < len(own.texts):
+        if own.entropies[index] is not None:
+            lines.append(say("pair.note_entropy", nats=f"{own.entropies[index]:.3f}"))
+        if own.kls[index] is not None:
+            lines.append(say("pair.note_kl", nats=f"{own.kls[index]:.4f}"))
+        if not is_shared:
+            lines.append(say("pair.note_apart"))
+    return "\n".join(lines)
+
+
+def alternatives(both: Both) -> pd.DataFrame:
+    """token, reference and candidate (probability, None if not among the stored ones) where the answers part,
+    the most likely first.
+    """
+    if both.parting is None:
+        return pd.DataFrame(columns=["token", "reference", "candidate"])
+    found: dict[str, dict[str, float | None]] = {}
+    for name, tokens in (("reference", both.reference), ("candidate", both.candidate)):
+        if both.parting >= len(tokens.texts):
+            continue
+        listed = [*tokens.top[both.parting], (tokens.texts[both.parting], tokens.logprobs[both.parting])]
+        for text, value in listed:
+            if value is not None:
+                found.setdefault(text, {"reference": None, "candidate": None})[name] = math.exp(value)
+    rows = [{"token": _quoted(text), **values} for text, values in found.items()]
+    table = pd.DataFrame(rows, columns=["token", "reference", "candidate"])
+    most = table[["reference", "candidate"]].astype(float).max(axis=1)
+    return table.loc[most.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
+
+
+def percent(logprob: float | None, say: Words) -> str:
+    """`12.3 %` of a log-probability."""
+    if logprob is None:
+        return say("pair.impossible")
+    share = math.exp(logprob)
+    return f"{100 * share:.1f} %" if share >= 0.001 else f"{100 * share:.2g} %"
+
+
+def _quoted(text: str) -> str:
+    return f"“{visible_line(text, LONGEST_TOKEN)}”" if text else "“”"
+
+
+def _by_index(positions: pd.DataFrame) -> dict[int, tuple[float | None, ...]]:
+    if positions.empty:
+        return {}
+    row = positions.iloc[0]
+    columns = ("kl_lower_nats", "reference_entropy_lower_nats", "candidate_entropy_lower_nats")
+    return {
+        int(index): tuple(map(_known, numbers))
+        for index, *numbers in zip(row["index"], *(row[name] for name in columns), strict=True)
+    }
+
+
+def _forced(forced: pd.DataFrame) -> list[tuple[str, float | None]]:
+    if forced.empty:
+        return []
+    row = forced.iloc[0]
+    return list(zip(row["token"], map(_known, row["kl_lower_nats"]), strict=True))
+
+
+def _known(number: Any) -> float | None:
+    return None if number is None or pd.isna(number) else float(number)
+
+
+def _plogp(p: float) -> float:
+    return p * math.log(p) if p > 0 else 0.0

@@ -1,0 +1,227 @@
+"""The two answers of a pair side by side, in one of four views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboards.pair_views.heat import NUMBERS, Both, alternatives, both_of, heat, note
+from dashboards.pair_views.json_paths import json_side, schema_of, tool_calls_by_path
+from dashboards.pair_views.plain import Span, parting_span, plain
+from dashboards.pair_views.word_diff import word_diff
+from dashboards.questions import pair as questions
+from dashboards.questions.pair import PairKey
+from dashboards.screens.pair_json import show_json, show_paths
+from dashboards.shell.context import Context
+from dashboards.shell.figures import known
+from dashboards.shell.hostile import in_markdown, visible, visible_line
+from dashboards.shell.marks import Piece, show_marks
+
+VIEWS = ("plain", "words", "tokens", "json")
+SIDES = ("reference", "candidate")
+HEIGHT = 380
+
+
+def show_answers(
+    context: Context,
+    key: PairKey,
+    row: pd.Series,
+    answers: pd.DataFrame,
+    findings: pd.DataFrame,
+    body: str,
+) -> None:
+    """Where they part, the choice of the view, and the view."""
+    say = context.say
+    day = row["ingested_at"].date()
+    parting = known(row["divergence_position"])
+    sides = {role: _side(answers, role) for role in SIDES}
+    tokens = questions.tokens(context.reader, key, day)
+    both = both_of(
+        tokens,
+        questions.positions(context.reader, key, day),
+        questions.forced(context.reader, key, day),
+        None if parting is None else int(parting),
+    )
+    _say_parting(context, row)
+    choices = st.container(horizontal=True)
+    view = context.address.choice(
+        choices, say("pair.view"), "view", VIEWS, show=lambda name: say(f"pair.view_{name}")
+    )
+    number = "probability"
+    if view == "tokens":
+        number = context.address.choice(
+            choices, say("pair.number"), "number", NUMBERS, show=lambda name: say(f"pair.number_{name}")
+        )
+    if view == "json":
+        schema = schema_of(body)
+        show_json(context, *(json_side(_text(sides[role]), schema) for role in SIDES), schema=schema)
+        return
+    pieces = _pieces(view, number, sides, both, findings, context)
+    for column, role in zip(st.columns(2), SIDES, strict=True):
+        with column:
+            _answer(context, role, sides[role], pieces[role], f"{view}-{number}-{role}")
+    if view == "tokens":
+        _legend_tokens(context, number, both, sides)
+    else:
+        st.caption(say(f"pair.legend_{view}"))
+    _tool_calls(context, sides)
+
+
+def _say_parting(context: Context, row: pd.Series) -> None:
+    say = context.say
+    if pd.isna(row["divergence_position"]):
+        is_same = known(row["exact_match"]) == 1.0
+        st.text(say("pair.never_parts" if is_same else "pair.parts_unknown"))
+        return
+    near = f"  {say('pair.near_tie')}" if row["is_near_tie"] else ""
+    tokens = "   ".join(
+        f"{say(f'pair.{role}')} “{visible_line(str(row[f'divergence_{role}_token']), 60)}”" for role in SIDES
+    )
+    st.text(f"{say('pair.parts', position=int(row['divergence_position']))}  {tokens}{near}")
+
+
+def _pieces(
+    view: str,
+    number: str,
+    sides: dict[str, Any],
+    both: Both,
+    findings: pd.DataFrame,
+    context: Context,
+) -> dict[str, list[Piece]]:
+    say = context.say
+    if view == "tokens":
+        return {
+            role: heat(both, role, number, say, ended=_ended(sides[role])) if _tokens(both, role) else []
+            for role in SIDES
+        }
+    if view == "words":
+        left, right = word_diff(_text(sides["reference"]), _text(sides["candidate"]), say("pair.cut_words"))
+        return {"reference": left, "candidate": right}
+    made = {}
+    for role in SIDES:
+        text = _text(sides[role])
+        texts = _tokens(both, role)
+        at = None
+        if both.parting is not None and both.parting <= len(texts):
+            at = parting_span(text, texts, both.parting, note(both, role, both.parting, say))
+        shown = plain(text, evidence_of(findings, role, texts, text), at, say("pair.gap"))
+        if shown.left_out:
+            shown.pieces.append(Piece(f"\n{say('pair.left_out', count=shown.left_out)}", "missing"))
+        made[role] = shown.pieces
+    return made
+
+
+def evidence_of(findings: pd.DataFrame, role: str, tokens: list[str], text: str) -> list[Span]:
+    """The findings' spans in characters of the text. Spans of tokens are turned where the tokens spell it."""
+    spans = []
+    for _, one in findings[findings["side"] == role].iterrows():
+        start, end = int(one["span_start"]), int(one["span_end"])
+        words = f"{one['family']}/{one['code']}: {one['message']}"
+        if one["unit"] == "characters":
+            spans.append(Span(start, end, words))
+        elif one["unit"] == "tokens" and text.startswith("".join(tokens[:end])):
+            spans.append(Span(len("".join(tokens[:start])), len("".join(tokens[:end])), words))
+    return spans
+
+
+def _answer(context: Context, role: str, side: Any, pieces: list[Piece], key: str) -> None:
+    say = context.say
+    name = say(f"pair.{role}")
+    if side is None:
+        st.markdown(f"**{name}**")
+        st.text(say("pair.not_kept"))
+        return
+    count, total = known(side["completion_tokens"]), known(side["total_ms"])
+    facts = say(
+        "pair.answer_facts",
+        finish=in_markdown(str(side["finish_reason"] or "—")),
+        tokens="?" if count is None else f"{count:.0f}",
+        total="?" if total is None else f"{total:,.0f}",
+    )
+    reused = f" · {say('pair.reused')}" if side["is_reused"] else ""
+    st.markdown(f"**{name}** {in_markdown(str(side['endpoint_name']), 40)} :small[{facts}{reused}]")
+    if side["failure_kind"]:
+        status = known(side["failure_status"])
+        code = "" if status is None else f" {status:.0f}"
+        st.text(
+            f"{say('pair.failed')}: {visible_line(str(side['failure_kind']))}{code}:"
+            f" {visible(str(side['failure_message'] or ''), 2_000)}"
+        )
+    if pieces:
+        label = say("pair.answer_of", side=name)
+        show_marks(pieces, key=key, label=label, cut=say("pair.cut_pieces"), height=HEIGHT)
+    else:
+        st.text(say("pair.no_tokens" if key.startswith("tokens") else "pair.empty_answer"))
+    if side["reasoning"]:
+        with st.expander(say("pair.reasoning")):
+            st.code(visible(str(side["reasoning"])), language=None, wrap_lines=True)
+
+
+def _legend_tokens(context: Context, number: str, both: Both, sides: dict[str, Any]) -> None:
+    say = context.say
+    has_forced = any(one is not None for one in both.reference.kls[(both.parting or 0) + 1 :])
+    forced = say("pair.forced_here" if has_forced else "pair.forced_not")
+    st.caption(f"{say(f'pair.legend_{number}', forced=forced)} {say('pair.legend_hover')}")
+    for role in SIDES:
+        count = None if sides[role] is None else known(sides[role]["completion_tokens"])
+        texts = _tokens(both, role)
+        if texts and count is not None and count > len(texts) + 1:
+            words = say("pair.tokens_cut", count=len(texts), all=f"{count:.0f}")
+            st.caption(f"{say(f'pair.{role}')}: {words}")
+    table = alternatives(both)
+    if table.empty:
+        return
+    st.markdown(f"**{say('pair.alternatives')}**")
+    share = st.column_config.ProgressColumn
+    st.dataframe(
+        table,
+        hide_index=True,
+        width=560,
+        column_config={
+            "token": say("pair.token"),
+            **{
+                role: share(
+                    say("pair.probability_of", side=say(f"pair.{role}")),
+                    format="percent",
+                    min_value=0,
+                    max_value=1,
+                )
+                for role in SIDES
+            },
+        },
+    )
+    st.caption(say("pair.alternatives_note"))
+
+
+def _tool_calls(context: Context, sides: dict[str, Any]) -> None:
+    calls = {
+        role: []
+        if sides[role] is None
+        else list(zip(sides[role]["tool_names"], sides[role]["tool_arguments"], strict=True))
+        for role in SIDES
+    }
+    if not any(calls.values()):
+        return
+    st.markdown(f"**{context.say('pair.tools')}**")
+    show_paths(context, tool_calls_by_path(calls["reference"], calls["candidate"]), "tools_all")
+
+
+def _side(answers: pd.DataFrame, role: str) -> Any:
+    rows = answers[answers["role"] == role]
+    return None if rows.empty else rows.iloc[0]
+
+
+def _text(side: Any) -> str:
+    return "" if side is None else str(side["text"])
+
+
+def _tokens(both: Both, role: str) -> list[str]:
+    return both.reference.texts if role == "reference" else both.candidate.texts
+
+
+def _ended(side: Any) -> str:
+    if side is None or not side["finish_reason"]:
+        return ""
+    return "<end>" if side["finish_reason"] in ("stop", "tool_calls") else f"[{side['finish_reason']}]"
