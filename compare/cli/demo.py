@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from compare.cli.locate import DEFAULT_DEMO_FOLDER
+from ingest.extras import require
 
 
 @click.command()
@@ -29,6 +30,8 @@ def demo(requests: int, folder: Path, as_json: bool) -> None:
     llama.cpp servers, a mirrored workload, the pipeline of `gnomon run` and an embedded ClickHouse.
     Nothing leaves this machine.
     """
+    require("demo", "the demo")
+    require("embed", "the demo")
     from compare.demo.demo import demo_command
 
     demo_command(folder, requests, as_json=as_json)

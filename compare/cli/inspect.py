@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ingest.errors import FatalError
-from ingest.observation import FailureKind, Observation
+
+if TYPE_CHECKING:
+    from ingest.observation import Observation
 
 _MAX_BAD_LINES = 20
 
@@ -160,6 +162,8 @@ def _once_only(*paths: Path | None) -> None:
 
 def _hint(path: Path, body: bytes, observation: Observation) -> None:
     """Tell a person, on stderr, what a file is that could not be read as an answer."""
+    from ingest.observation import FailureKind
+
     failure = observation.failure
     if failure is None or failure.kind not in (FailureKind.UNREADABLE, FailureKind.CUT_STREAM):
         return

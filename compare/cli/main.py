@@ -6,69 +6,75 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 import click
 
-from compare.cli.alerts import alerts
-from compare.cli.control import pause, resume, status
-from compare.cli.dashboard import dashboard
-from compare.cli.demo import demo
-from compare.cli.dlq import dlq
-from compare.cli.doctor import doctor
-from compare.cli.floor import floor
-from compare.cli.golden import golden
-from compare.cli.inspect import compare, inspect
-from compare.cli.mirror import mirror
-from compare.cli.purge import purge
-from compare.cli.replay import replay
-from compare.cli.rollback import rollback
-from compare.cli.rollup import rollup
-from compare.cli.run import config, run
-from compare.cli.store import migrate, sql
-from compare.cli.verdict import verdict
-from compare.cli.watch import watch
+from compare.cli.lazy import LazyGroup
 from ingest.errors import GnomonError
 
 EXIT_FATAL = 2
 
+COMMANDS = {
+    "alerts": (
+        "compare.cli.alerts:alerts",
+        "Look at alerts, acknowledge and silence them, and test their sinks.",
+    ),
+    "compare": ("compare.cli.inspect:compare", "Compare two saved answers to one request."),
+    "config": ("compare.cli.run:config", "Check a settings file, or print an example of one."),
+    "dashboard": ("compare.cli.dashboard:dashboard", "Open the explorer on a store (Streamlit)."),
+    "demo": ("compare.cli.demo:demo", "Run the whole job here, on embedded parts."),
+    "dlq": ("compare.cli.dlq:dlq", "List, show and resend dead letters."),
+    "doctor": ("compare.cli.doctor:doctor", "Check everything that a run needs."),
+    "floor": ("compare.cli.floor:floor", "Show each score beside its noise floor."),
+    "golden": (
+        "compare.cli.golden:golden",
+        "Keep sets of requests with expected answers, and run them against an endpoint.",
+    ),
+    "inspect": ("compare.cli.inspect:inspect", "Read one answer and name what is wrong with it."),
+    "migrate": ("compare.cli.store:migrate", "Bring the store to this program's schema."),
+    "mirror": ("compare.cli.mirror:mirror", "Send captured traffic to the mirror topic."),
+    "pause": ("compare.cli.control:pause", "Let replay send nothing more, to one endpoint or to all."),
+    "purge": ("compare.cli.purge:purge", "Delete a request, or a tenant, from every table."),
+    "replay": (
+        "compare.cli.replay:replay",
+        "Run stored requests again, against another candidate, as a new experiment.",
+    ),
+    "resume": (
+        "compare.cli.control:resume",
+        "Take back a `gnomon pause` of the same endpoint and experiment.",
+    ),
+    "rollback": (
+        "compare.cli.rollback:rollback",
+        "Say whether a candidate should be rolled back, and approve it.",
+    ),
+    "rollup": ("compare.cli.rollup:rollup", "Bring the rollups up to date with the pairs."),
+    "run": ("compare.cli.run:run", "Run the service: consume, replay, compare, store."),
+    "sql": ("compare.cli.store:sql", "Run one SQL statement or recipe, read-only."),
+    "status": (
+        "compare.cli.control:status",
+        "Say what is paused, and what the endpoints computed today (UTC).",
+    ),
+    "verdict": (
+        "compare.cli.verdict:verdict",
+        "Say whether a candidate may ship: ship, hold, or need more pairs.",
+    ),
+    "watch": ("compare.cli.watch:watch", "Run the alerts alone, beside the service or in its place."),
+}
+"""Of each command its place and the first line of its help."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("gnomon"), prog_name="gnomon")
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="gnomon", prog_name="gnomon")
 def cli() -> None:
     """Gnomon tells the truth about quantized LLMs in production.
 
     Mirrored traffic is replayed against a quantized candidate and a full-precision reference; the
     answers are compared; every number lands in ClickHouse. Start with `gnomon demo`.
     """
-
-
-for command in (
-    demo,
-    run,
-    watch,
-    config,
-    doctor,
-    mirror,
-    inspect,
-    compare,
-    floor,
-    verdict,
-    sql,
-    migrate,
-    rollup,
-    purge,
-    dlq,
-    replay,
-    pause,
-    resume,
-    status,
-    alerts,
-    rollback,
-    golden,
-    dashboard,
-):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

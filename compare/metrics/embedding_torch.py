@@ -71,8 +71,8 @@ def sentence_transformer(model: str) -> SentenceTransformer:
         from transformers.utils import logging as transformers_logging
     except ImportError as error:
         raise SettingsError(
-            f"compare.embedding_model = {model!r} needs the extra gnomon[embed] ({error}); "
-            "install it or set it to empty"
+            f"compare.embedding_model = {model!r} needs more packages ({error}): "
+            "pip install 'gnomon[embed]', or set it to empty to leave embeddings out"
         ) from error
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
