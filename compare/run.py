@@ -23,6 +23,7 @@ from compare.fence import OwnedInserts
 from compare.golden.in_service import golden_runs
 from compare.intake import REMEMBERED_IDS, Intake
 from compare.isolation import IsolationRunner
+from compare.large_blocks import give_back_large_blocks
 from compare.ledger import Ledger
 from compare.near_tie import near_tie_nats
 from compare.operations.alert_metrics import AlertCollector
@@ -93,6 +94,7 @@ def run_service(
     """
     # kafka-python reports every failed attempt at level ERROR; the source says it once a minute.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    give_back_large_blocks()
     redactor = redactor_of(settings.redaction)
     with ExitStack() as stack:
         if signals is None:
