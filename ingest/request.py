@@ -32,8 +32,11 @@ def request_hash(body: dict[str, Any]) -> str:
 def api_of(endpoint: str) -> Api | None:
     """Which API a URL path belongs to; None for one that is not replayed.
 
-    Prefixes (`/openai/deployments/x`), queries and a last slash are ignored.
+    Prefixes (`/openai/deployments/x`), queries and a last slash are ignored. It must begin with a slash:
+    behind an endpoint's address `@elsewhere/chat/completions` would name another host.
     """
+    if not endpoint.startswith("/"):
+        return None
     path = endpoint.partition("?")[0].rstrip("/")
     if path.endswith("/chat/completions"):
         return "chat"

@@ -193,7 +193,12 @@ class Transport:
         return reply
 
     def _url(self, path: str) -> URL:
-        """Join, without doubling `/v1` where the setting already ends with it."""
+        """Join, without doubling `/v1` where the setting already ends with it.
+
+        Raises SettingsError for a path that could change the host.
+        """
+        if not path.startswith("/"):
+            raise SettingsError(f'endpoint "{self._name}" is asked for {path!r}, which does not begin with /')
         base = self._settings.url.rstrip("/")
         if base.endswith("/v1"):
             base = base.removesuffix("/v1")

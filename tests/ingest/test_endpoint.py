@@ -197,6 +197,20 @@ def test_bad_url_is_a_settings_error() -> None:
         Endpoint("cand", EndpointSettings(url="http://h:99999"))
 
 
+@pytest.mark.parametrize(
+    "path", ["@elsewhere.invalid/chat/completions", ".elsewhere.invalid/chat/completions", "v1/completions"]
+)
+async def test_no_path_can_name_another_host(path: str) -> None:
+    server = FaultServer(streams(*GOOD_STREAM))
+    async with server.running(), Endpoint("cand", EndpointSettings(url=server.url)) as endpoint:
+        with pytest.raises(SettingsError, match="does not begin with /"):
+            await endpoint.ask(BODY, path)
+        # Slashes and dots stay on the endpoint's own host.
+        for odd in ("//elsewhere.invalid/chat/completions", "/../../chat/completions"):
+            assert (await endpoint.ask(BODY, odd)).text == "Hello"
+    assert len(server.bodies) == 2
+
+
 async def test_unreadable_ca_file_is_a_settings_error() -> None:
     endpoint = Endpoint("cand", EndpointSettings(url="https://h", tls_ca_file="/nowhere/ca.pem"))
     with pytest.raises(SettingsError, match=r"endpoints\.cand\.tls_ca_file = '/nowhere/ca\.pem'"):

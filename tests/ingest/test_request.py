@@ -62,6 +62,12 @@ def test_hash_tells_bodies_apart() -> None:
         ("/v1/responses", None),
         ("/v1/chat", None),
         ("", None),
+        # Behind http://endpoint:8000 these would be sent, key and all, to another host.
+        ("@elsewhere.example/chat/completions", None),
+        ("1@elsewhere.example/v1/completions", None),
+        (".elsewhere.example/v1/chat/completions", None),
+        ("http://elsewhere.example/v1/chat/completions", None),
+        ("v1/chat/completions", None),
     ],
 )
 def test_api_of_a_path(endpoint: str, api: str | None) -> None:
