@@ -246,7 +246,7 @@ def remove(
             raise FatalError(f"golden set {set_name} has no case {missing[0]}")
         chosen = known if is_all else list(case_ids)
         if not yes:
-            click.confirm(f"Remove {len(chosen)} cases from golden set {set_name}?", abort=True, err=True)
+            click.confirm(f"Remove {_cases(len(chosen))} from golden set {set_name}?", abort=True, err=True)
         count = remove_cases(store, set_name, chosen)
     click.echo(f"{count} cases removed from golden set {set_name}")
 
