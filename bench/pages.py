@@ -32,9 +32,10 @@ from bench.synthetic_pairs import pair_columns
 from bench.synthetic_sides import RANGES, fill_sides
 from compare.recipes import shipped_recipes
 from compare.rollups.rebuild import Rollups
+from compare.ship.model import Terms
 from compare.store import Store, migrate, open_store
-from dashboards import pair_list, queries, summary
-from dashboards.accounts import Accounts
+from dashboards.questions import overview, pair, pairs, summary
+from dashboards.questions.accounts import Accounts, lag
 from ingest.settings import StoreSettings
 
 LIMIT_MS = 1_000
@@ -59,20 +60,28 @@ def ask_page(store: Store, took: Took) -> None:
     known = timed("experiments", lambda: summary.experiments(store))
     largest = known.iloc[known["pairs"].astype("int64").argmax()]
     series = timed("up to when", lambda: summary.series_of(store, largest))
-    figures = timed("figures", lambda: summary.summary(store, series))
+    began_overview = time.perf_counter()
+    timed("firing alerts", lambda: overview.firing(store, series))
+    timed("verdict", lambda: overview.verdict(store, series, Terms(margin=overview.DEFAULT_MARGIN)))
+    timed("figures", lambda: summary.summary(store, series))
+    timed("quantiles", lambda: summary.quantiles(store, series))
+    timed("what served", lambda: overview.served_changes(store, series))
     timed("accounting", lambda: ACCOUNTS.of(store, series))
-    timed("alerts", lambda: queries.alerts(store, series.experiment))
-    everything = pair_list.PairFilter()
-    first = timed("list", lambda: pair_list.page(store, series, everything))
-    took["THE PAGE"].append((time.perf_counter() - began) * 1000)
-    behind = (pair_list.rank_of(first.iloc[-1]),)
-    timed("list, next page", lambda: pair_list.page(store, series, everything, behind))
-    narrow = pair_list.PairFilter(
-        ("candidate_worse",), tuple(figures.routes[:2]), tuple(figures.families[:1])
+    timed("lag", lambda: lag(store, series))
+    took["OVERVIEW"].append((time.perf_counter() - began_overview) * 1000)
+    known_values = timed("choices", lambda: pairs.choices(store, series))
+    everything = pairs.PairFilter()
+    first = timed("list", lambda: pairs.page(store, series, everything))
+    timed("list, next page", lambda: pairs.page(store, series, everything, "worst", first.behind))
+    narrow = pairs.PairFilter(
+        verdicts=("candidate_worse",),
+        routes=tuple(known_values["route"][:2]),
+        families=tuple(known_values["family"][:1]),
     )
-    timed("list, narrowed", lambda: pair_list.page(store, series, narrow))
-    row = first.iloc[0]
-    key = queries.PairKey(
+    timed("list, narrowed", lambda: pairs.page(store, series, narrow))
+    took["WITH THE LIST"].append((time.perf_counter() - began) * 1000)
+    row = first.rows.iloc[0]
+    key = pair.PairKey(
         series.experiment,
         series.candidate,
         str(row["topic_id"]),
@@ -80,8 +89,9 @@ def ask_page(store: Store, took: Took) -> None:
         int(row["offset"]),
     )
     began = time.perf_counter()
-    day = queries.pair(store, key)["ingested_at"].iloc[0].date()
-    for one in (queries.answers, queries.findings, queries.positions, queries.request_body):
+    found = pair.pair(store, key)
+    day = found["ingested_at"].iloc[0].date()
+    for one in (pair.answers, pair.findings, pair.positions, pair.request, pair.tokens, pair.forced):
         one(store, key, day)
     took["one pair"].append((time.perf_counter() - began) * 1000)
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from scipy.stats import t
 
 from compare.metrics.spec import METRICS, MetricSpec
-from compare.store.client import Store
+from compare.store.asked import Asked
 from ingest.errors import SettingsError
 
 Dimension = Literal["route", "tenant", "language", "prompt_length", "kind", "served_model"]
@@ -103,7 +103,7 @@ def excess_over(
 
 
 def read_excess(
-    store: Store,
+    store: Asked,
     experiment: str,
     candidate: str,
     *,

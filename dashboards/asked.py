@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
-from compare.store.client import Result
+from compare.store.asked import Asked
 
-
-class Asked(Protocol):
-    """What answers queries: a `Store`, or a page's `Reader` of one."""
-
-    def query(
-        self,
-        sql: str,
-        parameters: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> Result:
-        """The rows of one reading statement; `{name:Type}` in it is bound by the server."""
+__all__ = ["Asked", "frame"]
 
 
 def frame(

@@ -25,7 +25,6 @@ import math
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 STAKES = 64
 _FRACTIONS: NDArray[np.float64] = (np.arange(1, STAKES + 1) / STAKES) ** 3
@@ -110,7 +109,9 @@ def log_wealth(margin: float, more: float, less: float, same: float) -> float:
     )
     if more:
         terms = terms + more * _LOG_LOST
-    return float(logsumexp(terms)) - _LOG_STAKES
+    # scipy's logsumexp takes twenty times as long for so few terms. The peak is finite: of the least stake.
+    peak = float(terms.max())
+    return peak + math.log(float(np.exp(terms - peak).sum())) - _LOG_STAKES
 
 
 def _upper(more: int, less: int, same: int, error: float) -> float:

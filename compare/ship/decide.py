@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from compare.ship.bounds import interval, pairs_needed
+import msgspec
+
+from compare.ship.bounds import Counts, interval, pairs_needed
 from compare.ship.model import (
     DIMENSIONS,
     EXIT_CODES,
@@ -51,17 +53,8 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
     dissenting = [one for one in slices if one.is_dissenting]
     changed_at = changes(evidence.served)
     is_covered = coverage.share is not None and coverage.share >= terms.min_coverage
-    if not tally.whole.pairs:
-        decision: Decision = "no_data"
-    elif changed_at and not terms.may_mix:
-        decision = "mixed"
-    elif low > terms.margin or dissenting:
-        decision = "hold"
-    elif high < terms.margin and is_covered:
-        decision = "ship"
-    else:
-        decision = "need_more"
-    reasons = _reasons(decision, low, high, dissenting, changed_at, is_covered, evidence, terms)
+    decision = _decision(tally.whole.pairs, low, high, bool(dissenting), changed_at, is_covered, terms)
+    reasons = _reasons(decision, low, high, dissenting, changed_at, is_covered, coverage.share, terms)
     needs_pairs = decision == "need_more" and high >= terms.margin
     return ShipVerdict(
         schema=SCHEMA,
@@ -81,10 +74,10 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
         high=high,
         first_at=tally.first_at,
         last_at=tally.last_at,
-        need=_need(evidence, terms) if needs_pairs else None,
+        need=_need(tally.whole, tally.first_at, tally.last_at, terms) if needs_pairs else None,
         reasons=tuple(reasons),
         warnings=tuple(_warnings(evidence, terms, changed_at)),
-        slices=tuple(sorted(slices, key=lambda one: (not one.is_dissenting, -one.low))),
+        slices=_sorted(slices),
         coverage=coverage,
         supports=evidence.supports,
         validity=evidence.validity,
@@ -92,6 +85,32 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
         changed_at=changed_at,
         alerts=evidence.alerts,
         worst=evidence.worst,
+    )
+
+
+def at_margin(verdict: ShipVerdict, margin: float) -> ShipVerdict:
+    """The same counts against another margin, which moves no bound. Raises SettingsError if out of range."""
+    terms = msgspec.structs.replace(verdict.terms, margin=margin)
+    terms.check()
+    low, high, share = verdict.low, verdict.high, verdict.coverage.share
+    slices = _sorted(
+        tuple(msgspec.structs.replace(one, is_dissenting=one.low > margin) for one in verdict.slices)
+    )
+    dissenting = [one for one in slices if one.is_dissenting]
+    is_covered = share is not None and share >= terms.min_coverage
+    changed_at = verdict.changed_at
+    decision = _decision(verdict.pairs, low, high, bool(dissenting), changed_at, is_covered, terms)
+    neither = verdict.pairs - verdict.candidate_only - verdict.reference_only
+    whole = Counts(verdict.candidate_only, verdict.reference_only, neither)
+    needs_pairs = decision == "need_more" and high >= margin
+    return msgspec.structs.replace(
+        verdict,
+        terms=terms,
+        decision=decision,
+        exit_code=EXIT_CODES[decision],
+        slices=slices,
+        need=_need(whole, verdict.first_at, verdict.last_at, terms) if needs_pairs else None,
+        reasons=tuple(_reasons(decision, low, high, dissenting, changed_at, is_covered, share, terms)),
     )
 
 
@@ -115,6 +134,29 @@ def slice_error(rank: int, error: float) -> float:
     judged, so that the statement holds together however many values turn up.
     """
     return error / len(DIMENSIONS) / (rank * (rank + 1))
+
+
+def _decision(
+    pairs: int,
+    low: float,
+    high: float,
+    is_dissenting: bool,
+    changed_at: tuple[datetime, ...],
+    is_covered: bool,
+    terms: Terms,
+) -> Decision:
+    if not pairs:
+        return "no_data"
+    if changed_at and not terms.may_mix:
+        return "mixed"
+    if low > terms.margin or is_dissenting:
+        return "hold"
+    return "ship" if high < terms.margin and is_covered else "need_more"
+
+
+def _sorted(slices: tuple[SliceBound, ...]) -> tuple[SliceBound, ...]:
+    """Those on hold first, then by the lower bound."""
+    return tuple(sorted(slices, key=lambda one: (not one.is_dissenting, -one.low)))
 
 
 def _bound(one: SliceCounts, margin: float, error: float) -> SliceBound:
@@ -142,7 +184,7 @@ def _reasons(
     dissenting: list[SliceBound],
     changed_at: tuple[datetime, ...],
     is_covered: bool,
-    evidence: Evidence,
+    share: float | None,
     terms: Terms,
 ) -> list[str]:
     """What decided, the first line first."""
@@ -170,7 +212,6 @@ def _reasons(
             f"the margin of {margin} lies between the bounds of the excess, {signed(low)} and {signed(high)}"
         )
     if not is_covered:
-        share = evidence.coverage.share
         found.append(
             f"the comparison covers {'none' if share is None else percent(share)} of the traffic, less than"
             f" the {percent(terms.min_coverage)} asked for: never ship"
@@ -207,14 +248,13 @@ def _warnings(evidence: Evidence, terms: Terms, changed_at: tuple[datetime, ...]
     return found
 
 
-def _need(evidence: Evidence, terms: Terms) -> Need:
-    tally = evidence.tally
-    excess = tally.whole.excess
-    pairs = pairs_needed(tally.whole, terms.margin, 1.0 - terms.confidence)
+def _need(whole: Counts, first_at: datetime | None, last_at: datetime | None, terms: Terms) -> Need:
+    excess = whole.excess
+    pairs = pairs_needed(whole, terms.margin, 1.0 - terms.confidence)
     hours = None
-    if pairs is not None and tally.first_at is not None and tally.last_at is not None:
-        span = (tally.last_at - tally.first_at).total_seconds() / 3600
-        hours = pairs * span / tally.whole.pairs if span > 0 else None
+    if pairs is not None and first_at is not None and last_at is not None:
+        span = (last_at - first_at).total_seconds() / 3600
+        hours = pairs * span / whole.pairs if span > 0 else None
     if excess is None or pairs is None:
         return Need(None, None, "neither", ASSUMPTION)
     return Need(pairs, hours, "ship" if excess < terms.margin else "hold", ASSUMPTION)

@@ -11,11 +11,11 @@ from compare.ship.read_counts import read_classes, read_tally
 from compare.ship.read_coverage import read_coverage
 from compare.ship.read_worst import read_worst
 from compare.ship.scope import find_scope
-from compare.store.client import Store
+from compare.store.asked import Asked
 
 
 def read_verdict(
-    store: Store, experiment: str, candidate: str | None, terms: Terms, *, with_text: bool = False
+    store: Asked, experiment: str, candidate: str | None, terms: Terms, *, with_text: bool = False
 ) -> ShipVerdict:
     """Return the verdict on one candidate, from the views `*_v1`. Blocks: minutes for 10 million pairs.
 

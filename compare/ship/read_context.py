@@ -8,7 +8,7 @@ from compare.floor import read_excess
 from compare.metrics.spec import METRICS
 from compare.ship.model import OpenAlert, ServedNow, Support, Tally, Validity
 from compare.ship.scope import CLASS, MARKS, Scope
-from compare.store.client import Store
+from compare.store.asked import Asked
 
 SUPPORTING = (
     "kl_forced_mean_nats",
@@ -23,7 +23,7 @@ SUPPORTING = (
 _SPECS = {spec.name: spec for spec in METRICS}
 
 
-def read_supports(store: Store, scope: Scope) -> tuple[Support, ...]:
+def read_supports(store: Asked, scope: Scope) -> tuple[Support, ...]:
     """The scores of the counted pairs, repeats included, each beside its floor."""
     columns = []
     for name in SUPPORTING:
@@ -70,7 +70,7 @@ def read_supports(store: Store, scope: Scope) -> tuple[Support, ...]:
     return tuple(found)
 
 
-def read_validity(store: Store, scope: Scope) -> tuple[Validity, ...]:
+def read_validity(store: Asked, scope: Scope) -> tuple[Validity, ...]:
     """Answers that fit their schema, or are JSON, on one side only; and the reference against itself."""
     found = []
     for kind, column in (("schema", "is_schema_valid"), ("json", "is_valid_json")):
@@ -101,7 +101,7 @@ def read_validity(store: Store, scope: Scope) -> tuple[Validity, ...]:
     return tuple(found)
 
 
-def read_served(store: Store, scope: Scope, tally: Tally) -> tuple[ServedNow, ...]:
+def read_served(store: Asked, scope: Scope, tally: Tally) -> tuple[ServedNow, ...]:
     """What the candidate and the references served while the counted pairs were replayed, by time.
 
     Something else from a time within the range is a second entry of that endpoint. An endpoint's entries
@@ -126,7 +126,7 @@ def read_served(store: Store, scope: Scope, tally: Tally) -> tuple[ServedNow, ..
     return tuple(found)
 
 
-def read_alerts(store: Store, scope: Scope) -> tuple[OpenAlert, ...]:
+def read_alerts(store: Asked, scope: Scope) -> tuple[OpenAlert, ...]:
     """The alerts that are firing, the first to fire first."""
     rows = store.query(
         "SELECT alert_id, toString(severity) AS severity, toString(metric) AS metric,"

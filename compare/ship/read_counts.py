@@ -21,7 +21,7 @@ from msgspec import Struct
 from compare.ship.bounds import Counts
 from compare.ship.model import DIMENSIONS, Dimension, LeftOut, SliceCounts, Tally
 from compare.ship.scope import CLASS, MARKS, Scope, seconds
-from compare.store.client import Store
+from compare.store.asked import Asked
 
 RUN_PAIRS = 1_000_000
 """Pairs that are grouped at once; an hour with more is grouped whole."""
@@ -59,7 +59,7 @@ class Classes(Struct, frozen=True):
     by_class: dict[str, int]
 
 
-def read_classes(store: Store, scope: Scope) -> Classes:
+def read_classes(store: Asked, scope: Scope) -> Classes:
     """Count every stored pair of the range once."""
     rows = store.query(
         f"SELECT toStartOfHour(mirrored_at) AS hour, {CLASS} AS class, count(), min(mirrored_at),"
@@ -85,7 +85,7 @@ def not_counted(classes: Classes) -> list[LeftOut]:
     ]
 
 
-def read_tally(store: Store, scope: Scope, classes: Classes) -> Tally:
+def read_tally(store: Asked, scope: Scope, classes: Classes) -> Tally:
     """Count pairs, each request once an hour, for the whole and for every slice."""
     if not classes.hours:
         return Tally()
@@ -151,7 +151,7 @@ def _source(scope: Scope, is_settled: bool) -> str:
     )
 
 
-def _values(store: Store, scope: Scope, is_settled: bool) -> dict[Dimension, list[str]]:
+def _values(store: Asked, scope: Scope, is_settled: bool) -> dict[Dimension, list[str]]:
     """Each dimension's values by first appearance, one more than have bounds where there are more."""
     found: dict[Dimension, list[str]] = {}
     for dimension in DIMENSIONS:
@@ -173,7 +173,7 @@ _ORDER = (
 
 
 def _run(
-    store: Store,
+    store: Asked,
     scope: Scope,
     hours: Sequence[Hour],
     dimensions: tuple[Dimension, ...],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from compare.ship.model import Coverage, LeftOut
 from compare.ship.read_counts import Classes, not_counted
 from compare.ship.scope import Scope
-from compare.store.client import Store
+from compare.store.asked import Asked
 
 
-def read_coverage(store: Store, scope: Scope, classes: Classes) -> Coverage:
+def read_coverage(store: Asked, scope: Scope, classes: Classes) -> Coverage:
     """Return covered and consumed records, and what is left out and why.
 
     Without a range, *consumed* is what Kafka delivered by its offset ranges, counted apart from the outcomes;
@@ -29,7 +29,7 @@ def read_coverage(store: Store, scope: Scope, classes: Classes) -> Coverage:
     return Coverage(consumed, covered, share, tuple(sorted(left_out, key=lambda one: -one.records)))
 
 
-def _delivered(store: Store, scope: Scope) -> int:
+def _delivered(store: Asked, scope: Scope) -> int:
     """Records that Kafka delivered. Two consumer groups on one topic read the same records."""
     rows = store.query(
         "SELECT sum(records) FROM (SELECT topic_id, max(delivered) AS records FROM"
@@ -40,7 +40,7 @@ def _delivered(store: Store, scope: Scope) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def _outcomes(store: Store, scope: Scope) -> list[LeftOut]:
+def _outcomes(store: Asked, scope: Scope) -> list[LeftOut]:
     """Skipped, failed and dead-lettered records, less those that became a pair when they came again.
 
     Only a failed or a shed record can: the others end the same way each time.

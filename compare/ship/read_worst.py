@@ -6,14 +6,14 @@ from typing import Any
 
 from compare.ship.model import WorstPair
 from compare.ship.scope import CLASS, MARKS, Scope
-from compare.store.client import Store
+from compare.store.asked import Asked
 
 WORST_PAIRS = 10
 TEXT_CHARACTERS = 600
 """Of a text that was asked for: a report is a page, the explorer shows the whole."""
 
 
-def read_worst(store: Store, scope: Scope, *, with_text: bool) -> tuple[WorstPair, ...]:
+def read_worst(store: Asked, scope: Scope, *, with_text: bool) -> tuple[WorstPair, ...]:
     """The ten pairs of the greatest severity of those where only the candidate is faulty.
 
     A request shows once, whatever its repeats. What was seen is named by family; reasons and messages may
@@ -37,7 +37,7 @@ def read_worst(store: Store, scope: Scope, *, with_text: bool) -> tuple[WorstPai
     return tuple(found)
 
 
-def _texts(store: Store, scope: Scope, row: dict[str, Any]) -> dict[str, str | None]:
+def _texts(store: Asked, scope: Scope, row: dict[str, Any]) -> dict[str, str | None]:
     """The beginnings of the request and of both answers; None where one is not kept any more."""
     where = (
         " WHERE topic_id = {topic_id:String} AND `partition` = {partition:UInt32}"

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from compare.alerts.source import COUNTED
-from compare.store.client import Store
+from compare.store.asked import Asked
 from ingest.errors import SettingsError
 
 CLASS = (
@@ -65,7 +65,7 @@ class Scope(Struct, frozen=True):
 
 
 def find_scope(
-    store: Store, experiment: str, candidate: str | None, since: datetime | None, until: datetime | None
+    store: Asked, experiment: str, candidate: str | None, since: datetime | None, until: datetime | None
 ) -> Scope:
     """Find the candidate where it was not named, its references, and the watermarks.
 
@@ -88,7 +88,7 @@ def find_scope(
     )
 
 
-def find_candidate(store: Store, experiment: str, candidate: str | None) -> tuple[str, tuple[str, ...]]:
+def find_candidate(store: Asked, experiment: str, candidate: str | None) -> tuple[str, tuple[str, ...]]:
     """Return the candidate, the only one where none is named, and the references that it was compared with.
 
     Raises SettingsError where there is no such experiment or candidate, or several candidates and none named.

@@ -29,10 +29,16 @@ SELECT
     both_error_pairs,
     unscored_pairs,
     exact_pairs,
+    schema_pairs,
+    schema_regressions,
     kl_forced_mean_nats_pairs,
     kl_forced_mean_nats_sum,
     edit_similarity_pairs,
     edit_similarity_sum,
     cosine_similarity_pairs,
-    cosine_similarity_sum
+    cosine_similarity_sum,
+    reference_total_ms_pairs,
+    reference_total_ms_sum,
+    candidate_total_ms_pairs,
+    candidate_total_ms_sum
 FROM rollup_hourly

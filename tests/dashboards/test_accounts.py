@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from compare.store.client import Store
-from dashboards import queries
-from dashboards.accounts import KEPT_S, Accounts
-from dashboards.summary import Series
+from dashboards.questions import accounts
+from dashboards.questions.accounts import KEPT_S, Accounts
+from dashboards.questions.summary import Series
 
 LARGE = Series("nightly", "q4", datetime(2026, 1, 1, tzinfo=UTC))
 STORE = object.__new__(Store)
@@ -37,7 +37,7 @@ class Counting:
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
     made = Counting()
-    monkeypatch.setattr(queries, "accounting", made)
+    monkeypatch.setattr(accounts, "accounting", made)
     return made
 
 
@@ -95,7 +95,7 @@ def test_a_count_that_fails_is_tried_by_the_next(monkeypatch: pytest.MonkeyPatch
 
     kept = Accounts(lambda: 1000.0)
     with monkeypatch.context() as broken:
-        broken.setattr(queries, "accounting", away)
+        broken.setattr(accounts, "accounting", away)
         with pytest.raises(RuntimeError, match="away"):
             seen(kept)
     assert seen(kept) == 1

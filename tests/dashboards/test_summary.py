@@ -1,4 +1,4 @@
-"""The page's figures: the same from rollups as from the pairs, counted by hand here; and the list's pages."""
+"""The page's figures: the same from rollups as from the pairs, counted by hand here."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from compare.rollups.rebuild import Rollups
 from compare.store import Store, open_store
-from dashboards import pair_list, summary
+from dashboards.questions import summary
 from tests.compare.rollups.raw_rows import TODAY, YESTERDAY, pair, put
 from tests.fixtures.stores import MigratedAt
 
@@ -42,24 +43,28 @@ def rolled(store: Store, monkeypatch: pytest.MonkeyPatch) -> summary.Series:
     return summary.series_of(store, row)
 
 
-def mean(values: list[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known)
-
-
-def check(figures: summary.Summary) -> None:
-    assert figures.totals["pairs"] == len(OF_Q4)
-    assert figures.totals["regressions"] == sum(row["is_regression"] for row in OF_Q4)
+def check(figures: summary.Summary, rows: list[dict[str, Any]] = OF_Q4) -> None:
+    assert figures.totals["pairs"] == len(rows)
+    assert figures.totals["regressions"] == sum(row["is_regression"] for row in rows)
     for side in ("candidate", "reference"):
-        assert figures.totals[f"{side}_only"] == sum(row[f"is_{side}_only_fault"] for row in OF_Q4)
-    for score in ("kl_forced_mean_nats", "edit_similarity"):
-        assert figures.totals[score] == pytest.approx(mean([row[score] for row in OF_Q4]), rel=1e-6)
-    verdicts = Counter(row["verdict"] for row in OF_Q4)
+        assert figures.totals[f"{side}_only_faults"] == sum(row[f"is_{side}_only_fault"] for row in rows)
+    for score in summary.SCORES:
+        known = [row[score] for row in rows if row[score] is not None]
+        assert figures.totals[f"{score}_pairs"] == len(known)
+        assert figures.totals[score] == pytest.approx(sum(known) / len(known), rel=1e-6)
+    checked = [
+        row["candidate_is_schema_valid"]
+        for row in rows
+        if row["reference_is_schema_valid"] and row["candidate_is_schema_valid"] is not None
+    ]
+    assert figures.totals["schema_pairs"] == len(checked) > 0
+    assert figures.totals["schema_regressions"] == checked.count(0)
+    verdicts = Counter(row["verdict"] for row in rows)
     assert dict(zip(figures.verdicts["verdict"], figures.verdicts["pairs"], strict=True)) == verdicts
     assert list(figures.verdicts["pairs"]) == sorted(verdicts.values(), reverse=True)
     faults = Counter(
         (family, f"{side} only")
-        for row in OF_Q4
+        for row in rows
         for side in ("candidate", "reference")
         for family in row[f"{side}_only_families"]
     )
@@ -67,9 +72,7 @@ def check(figures: summary.Summary) -> None:
     assert [(family, side, pairs) for family, side, pairs in shown] == [
         (*key, faults[key]) for key in sorted(faults)
     ]
-    assert figures.routes == sorted({row["route"] for row in OF_Q4})
-    assert figures.families == sorted({"json", "repetition", "utf8"})
-    assert figures.steps["pairs"].sum() == len(OF_Q4)
+    assert figures.steps["pairs"].sum() == len(rows)
     assert len(figures.steps) <= summary.MAX_STEPS
 
 
@@ -90,16 +93,44 @@ def test_the_figures_from_rollups_are_the_same(store: Store, rolled: summary.Ser
         assert rate == pytest.approx(sum(row["is_regression"] for row in hour) / len(hour))
 
 
+@pytest.mark.parametrize("of_rollups", [False, True])
+def test_a_range_narrows_the_figures(store: Store, rolled: summary.Series, of_rollups: bool) -> None:
+    # Whole hours, so that the rollups can tell.
+    start = YESTERDAY + timedelta(hours=1)
+    end = start + timedelta(hours=3)
+    inside = [row for row in OF_Q4 if start <= row["mirrored_at"] < end]
+    assert 0 < len(inside) < len(OF_Q4)
+    series = rolled if of_rollups else SERIES
+    check(summary.summary(store, series, start, end), inside)
+    found = summary.quantiles(store, series, start, end)
+    for name, (score, level) in summary.QUANTILES.items():
+        known = [row[score] for row in inside if row[score] is not None]
+        # The rollups' digests are exact to a few ranks among so few values; scores are Float32.
+        low, high = np.quantile(known, [max(level - 0.05, 0), min(level + 0.05, 1)])
+        value = found[name]
+        assert value is not None and low * (1 - 1e-6) <= value <= high * (1 + 1e-6)
+
+
+def test_an_empty_range_has_no_figures(store: Store, rolled: summary.Series) -> None:
+    for series in (SERIES, rolled):
+        figures = summary.summary(store, series, TODAY + timedelta(days=1))
+        assert figures.totals["pairs"] == 0
+        assert figures.totals["kl_forced_mean_nats"] is figures.totals["regression_rate"] is None
+        assert figures.verdicts.empty and figures.faults.empty and figures.steps.empty
+        found = summary.quantiles(store, series, TODAY + timedelta(days=1))
+        assert set(found.values()) == {None}
+
+
 def test_many_hours_are_shown_in_few_steps() -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    names = [name for name in summary._SUMMED if name not in ("pairs", "regressions")]
+    names = [name for name in summary.SUMMED if name not in ("pairs", "regressions")]
     hours = pd.DataFrame(
         [
-            {"hour": start + timedelta(hours=n), "pairs": 2, "regressions": n % 2, **dict.fromkeys(names, 0)}
+            {"at": start + timedelta(hours=n), "pairs": 2, "regressions": n % 2, **dict.fromkeys(names, 0)}
             for n in range(1000)
         ]
     )
-    steps = summary._steps(hours)
+    steps = summary.steps_of(hours)
     assert len(steps) <= summary.MAX_STEPS
     assert steps["pairs"].sum() == 2000
     assert (steps["regression_rate"] * steps["pairs"]).sum() == pytest.approx(500)
@@ -133,51 +164,3 @@ def test_an_experiment_that_is_not_rolled_up_yet_shows_at_once(
 def hour_of(row: dict[str, Any]) -> datetime:
     hour: datetime = row["mirrored_at"].replace(minute=0, second=0, microsecond=0)
     return hour
-
-
-def rank(row: dict[str, Any]) -> tuple[Any, ...]:
-    severity = -1.0 if row["severity"] is None else row["severity"]
-    return not row["is_regression"], -severity, row["partition"], row["offset"]
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        pair_list.PairFilter(),
-        pair_list.PairFilter(verdicts=("diverged", "candidate_worse")),
-        pair_list.PairFilter(routes=("chat", "")),
-        pair_list.PairFilter(families=("json",)),
-    ],
-    ids=["all", "verdicts", "routes", "families"],
-)
-@pytest.mark.parametrize("of_rollups", [False, True])
-def test_pages_follow_one_another_without_gap_or_repetition(
-    store: Store, rolled: summary.Series, wanted: pair_list.PairFilter, of_rollups: bool
-) -> None:
-    chosen = [
-        row["offset"]
-        for row in sorted(OF_Q4, key=rank)
-        if row["verdict"] in (wanted.verdicts or row["verdict"])
-        and (not wanted.routes or row["route"] in wanted.routes)
-        and (
-            not wanted.families
-            or set(wanted.families) & {*row["candidate_fault_families"], *row["reference_fault_families"]}
-        )
-    ]
-    series = rolled if of_rollups else SERIES
-    found: list[int] = []
-    after: tuple[pair_list.Rank, ...] = ()
-    # Seven pages of 40: the fifth and later ones lie behind what the rollups hold.
-    for _ in range(7):
-        page = pair_list.page(store, series, wanted, after, limit=40)
-        found += page["offset"].tolist()
-        if len(page) < 40:
-            break
-        after = (*after, pair_list.rank_of(page.iloc[-1]))
-    assert found == chosen[:280]
-
-
-def test_a_part_of_a_request_id_finds_its_pair(store: Store, rolled: summary.Series) -> None:
-    for series in (SERIES, rolled):
-        found = pair_list.page(store, series, pair_list.PairFilter(request_id=f"-{OF_Q4[5]['offset']}-"))
-        assert found["offset"].tolist() == [OF_Q4[5]["offset"]]
