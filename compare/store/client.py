@@ -31,6 +31,7 @@ from ingest.settings import StoreSettings
 Role = Literal["owner", "reader", "any"]
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_LIMITS = {"max_execution_time", "max_memory_usage", "max_result_rows", "max_rows_to_read"}
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330
 
@@ -376,5 +377,7 @@ def connect_http(
     except ClickHouseError as error:
         pool.clear()
         raise errors.of_query(error, where) from error
+    # The client holds these back where system.settings calls them read-only; the port still takes them.
+    client.valid_transport_settings = client.valid_transport_settings | _LIMITS
     place: Literal["loopback", "far"] = "loopback" if address.hostname in _LOOPBACK else "far"
     return Connection(client, where, pool.clear, interrupt.now, place)

@@ -125,8 +125,13 @@ def _in_list(context: Context, key: PairKey) -> None:
         ("next", place + 1, ":material/chevron_right:"),
     ):
         if 0 <= index < len(keys):
-            context.link(
-                "pair", say(f"pair.{name}"), icon=icon, **context.pair_parameters(keys[index]), **view
+            # No link: one from a page to itself leaves the browser's address as it was (Streamlit 1.67).
+            st.button(
+                say(f"pair.{name}"),
+                icon=icon,
+                type="tertiary",
+                on_click=st.query_params.from_dict,
+                args=(context.parameters(**context.pair_parameters(keys[index]), **view),),
             )
 
 

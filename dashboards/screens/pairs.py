@@ -34,6 +34,8 @@ MARK_CHARACTERS = 8
 def show(context: Context) -> None:
     """The whole page."""
     say = context.say
+    if context.address.text("topic_id"):
+        _come_back(context)
     st.title(say("pairs.title"))
     with st.container(horizontal=True):
         for name, parameters in VIEWS.items():
@@ -46,6 +48,15 @@ def show(context: Context) -> None:
     except (Cancelled, StoreQueryError) as error:
         # The filters above stay, so that they can be narrowed.
         states.explain(error, say, lambda: None)
+
+
+def _come_back(context: Context) -> None:
+    """On the way to a pair Streamlit puts this page with the pair's address into the browser's history: who
+    goes back to it wants the list as it was.
+    """
+    parameters = st.session_state.get("listed", ("", "", [], {}))[3]
+    st.query_params.from_dict(parameters or context.parameters())
+    st.rerun()
 
 
 def _filters(context: Context) -> tuple[PairFilter, Sort, str]:
