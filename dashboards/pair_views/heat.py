@@ -201,7 +201,8 @@ def _forced(forced: pd.DataFrame) -> list[tuple[str, float | None]]:
     if forced.empty:
         return []
     row = forced.iloc[0]
-    return list(zip(row["token"], map(_known, row["kl_lower_nats"]), strict=True))
+    # Rows older than the column have no numbers.
+    return list(zip(row["token"], map(_known, row["kl_lower_nats"]), strict=False))
 
 
 def _known(number: Any) -> float | None:

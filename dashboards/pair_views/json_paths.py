@@ -52,13 +52,13 @@ def schema_of(body: str) -> dict[str, Any] | None:
 
 def by_path(reference: JsonSide, candidate: JsonSide) -> pd.DataFrame:
     """path, reference, candidate (JSON text, ABSENT where a side lacks it), differs; the differing first."""
-    left = _written(reference)
-    right = _written(candidate)
-    paths = list(dict.fromkeys([*left, *right]))
-    rows = [(path, left.get(path, ABSENT), right.get(path, ABSENT)) for path in paths]
-    table = pd.DataFrame(
-        [(path, a, b, a != b) for path, a, b in rows], columns=["path", "reference", "candidate", "differs"]
-    )
+    left, right = _leaves(reference), _leaves(candidate)
+    # Leaves, not their texts, as the scores have it: 1 and 1.0 are equal.
+    rows = [
+        (path, _written(left.get(path)), _written(right.get(path)), left.get(path) != right.get(path))
+        for path in dict.fromkeys([*left, *right])
+    ]
+    table = pd.DataFrame(rows, columns=["path", "reference", "candidate", "differs"])
     return table.sort_values("differs", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -75,15 +75,14 @@ def _calls(calls: list[tuple[str, str]]) -> JsonSide:
     return JsonSide("valid", "", {"tool_calls": value} if value else None, [])
 
 
-def _written(side: JsonSide) -> dict[str, str]:
-    if side.value is None:
-        return {}
-    leaves = leaves_by_path(side.value)
-    # Objects come last first out of the walk; people read them in the order of the text.
-    return {path: _leaf(leaf) for path, leaf in list(leaves.items())[::-1]}
+def _leaves(side: JsonSide) -> dict[str, tuple[Any, ...]]:
+    """In the order of the text: the walk gives the last first."""
+    return {} if side.value is None else dict(list(leaves_by_path(side.value).items())[::-1])
 
 
-def _leaf(leaf: tuple[Any, ...]) -> str:
+def _written(leaf: tuple[Any, ...] | None) -> str:
+    if leaf is None:
+        return ABSENT
     if len(leaf) == 1:
         return "{}" if leaf[0] == "dict" else "[]"
     return json.dumps(leaf[1], ensure_ascii=False)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from datetime import UTC, datetime, timedelta
 
 from dashboards.questions.pair import PairKey
+
+_PLAIN = re.compile(r"[\w-]+", re.ASCII)
 
 
 def replay_command(key: PairKey, mirrored_at: datetime) -> str:
@@ -14,10 +17,8 @@ def replay_command(key: PairKey, mirrored_at: datetime) -> str:
     end = start + timedelta(seconds=1)
     topic_id = key.topic_id.replace("\\", "\\\\").replace("'", "\\'")
     where = f"topic_id = '{topic_id}' AND partition = {key.partition} AND offset = {key.offset}"
-    return shlex.join(
-        [
-            *("gnomon", "replay", "--config", "gnomon.toml", "--source", key.experiment),
-            *("--from", f"{start:%Y-%m-%dT%H:%M:%SZ}", "--to", f"{end:%Y-%m-%dT%H:%M:%SZ}"),
-            *("--where", where),
-        ]
-    )
+    # The usual id needs no more than double quotes, which are easier to read.
+    quoted = f'"{where}"' if _PLAIN.fullmatch(topic_id) else shlex.quote(where)
+    times = f"--from {start:%Y-%m-%dT%H:%M:%SZ} --to {end:%Y-%m-%dT%H:%M:%SZ}"
+    source = shlex.quote(key.experiment)
+    return f"gnomon replay --config gnomon.toml --source {source} {times} --where {quoted}"

@@ -109,7 +109,8 @@ def _forced(context: Context, key: PairKey, row: pd.Series) -> None:
             "reference_top1": [visible_line(token or "", 60) for token in one["reference_top1_token"]],
             "candidate_top1": [visible_line(token or "", 60) for token in one["candidate_top1_token"]],
             **{
-                name: [known(value) for value in one[name]]
+                # Rows older than a column have none of its numbers.
+                name: [known(value) for value in one[name]] or [None] * len(one["token"])
                 for name in ("kl_lower_nats", "reference_logprob", "candidate_logprob")
             },
         }

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from compare.result import VerdictKind
 from compare.store.errors import StoreQueryError
@@ -65,8 +66,8 @@ def _filters(context: Context) -> tuple[PairFilter, Sort, str]:
     verdicts = [kind.value for kind in VerdictKind]
     columns = list(st.columns(4))
     chosen: dict[str, Any] = {
-        "verdicts": address.multiselect(columns[0], say("pairs.verdict"), "verdict", verdicts),
-        "families": address.multiselect(columns[1], say("pairs.family"), "family", known["family"]),
+        "verdicts": _several(context, columns[0], "verdict", verdicts),
+        "families": _several(context, columns[1], "family", known["family"]),
         "side": address.selectbox(
             columns[2], say("pairs.side"), "side", SIDES, show=lambda side: say(f"pairs.side_{side}")
         ),
@@ -89,14 +90,12 @@ def _filters(context: Context) -> tuple[PairFilter, Sort, str]:
     chosen["request_id"] = address.text_input(
         columns[1], say("pairs.request_id"), "request_id", help=say("pairs.request_id_help")
     )
-    chosen["routes"] = address.multiselect(columns[2], say("pairs.route"), "route", known["route"])
+    chosen["routes"] = _several(context, columns[2], "route", known["route"])
     names = ("tenant", "language", "severity_min", "kl_min", "similarity_max", "near_tie")
     with st.expander(say("pairs.more"), expanded=any(address.text(name) for name in names)):
         columns = list(st.columns(5))
-        chosen["tenants"] = address.multiselect(columns[0], say("pairs.tenant"), "tenant", known["tenant"])
-        chosen["languages"] = address.multiselect(
-            columns[1], say("pairs.language"), "language", known["language"]
-        )
+        chosen["tenants"] = _several(context, columns[0], "tenant", known["tenant"])
+        chosen["languages"] = _several(context, columns[1], "language", known["language"])
         for column, name, most, step in zip(
             columns[2:],
             ("severity_min", "kl_min", "similarity_max"),
@@ -111,6 +110,12 @@ def _filters(context: Context) -> tuple[PairFilter, Sort, str]:
             st.container(), say("pairs.near_tie"), "near_tie", help=say("pairs.near_tie_help")
         )
     return PairFilter(start=context.window.start, end=context.window.end, **chosen), sort, typed
+
+
+def _several(context: Context, place: DeltaGenerator, name: str, options: list[str]) -> tuple[str, ...]:
+    say = context.say
+    label, every = say(f"pairs.{name}"), say("pairs.every")
+    return context.address.multiselect(place, label, name, options, placeholder=every)
 
 
 def _with_text(context: Context, wanted: PairFilter, typed: str) -> PairFilter:

@@ -93,14 +93,20 @@ class Address:
         return chosen
 
     def multiselect(
-        self, place: DeltaGenerator, label: str, name: str, options: Sequence[str], help: str | None = None
+        self,
+        place: DeltaGenerator,
+        label: str,
+        name: str,
+        options: Sequence[str],
+        help: str | None = None,
+        placeholder: str | None = None,
     ) -> tuple[str, ...]:
         """Any of the options; none means all. A value of the bar that is no option (any more) is one too."""
         given = self._changed(name)
         if given is not None:
             st.session_state[name] = [value[:LONGEST_VALUE] for value in given]
         missing = [value for value in st.session_state.get(name, ()) if value not in options]
-        chosen = place.multiselect(label, [*options, *missing], key=name, help=help)
+        chosen = place.multiselect(label, [*options, *missing], key=name, help=help, placeholder=placeholder)
         self.keep(name, *chosen)
         return tuple(chosen)
 

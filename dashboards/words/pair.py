@@ -26,7 +26,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "不是 JSON，未按模式检查：{sides}。",
     ),
     "prompt_earlier": (
-        "{count} earlier messages stand in the raw request below.",
+        "Earlier messages: {count}, in the raw request below.",
         "之前还有 {count} 条消息，见下方原始请求。",
     ),
     "reasons": ("Why", "原因"),

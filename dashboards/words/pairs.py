@@ -7,6 +7,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "view_json": ("JSON broken", "JSON 损坏"),
     "view_near_ties": ("Near ties", "近乎平局"),
     "view_all": ("All pairs", "全部回答对"),
+    "every": ("all", "全部"),
     "verdict": ("Verdict", "判定"),
     "route": ("Route", "路由"),
     "tenant": ("Tenant", "租户"),

@@ -1,0 +1,129 @@
+"""The list and the pair's page in their states, and in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from playwright.sync_api import Browser, Page, expect
+from streamlit.testing.v1 import AppTest
+
+from tests.dashboards.pages import open_page
+
+PAIR = {"experiment": "night", "candidate": "q4", "topic_id": "topic-1", "partition": 0, "offset": 4}
+
+
+@pytest.fixture
+def store(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The filled folder is the page's store, opened anew."""
+    st.cache_resource.clear()
+    monkeypatch.setenv("GNOMON_STORE_URL", f"chdb://{filled}")
+    yield monkeypatch
+    st.cache_resource.clear()
+
+
+def words(app: AppTest) -> str:
+    assert not app.exception
+    kinds = (app.caption, app.text, app.info, app.warning, app.markdown, app.subheader, app.title)
+    return "\n".join(str(one.value) for kind in kinds for one in kind)
+
+
+def test_the_list_is_narrowed_by_the_address(store: pytest.MonkeyPatch) -> None:
+    app = open_page("pairs", experiment="night", candidate="q4", verdict=["candidate_worse"])
+    assert "Pairs 1 to 2, the last ones." in words(app)
+    app = open_page("pairs", experiment="night", candidate="q4", family=["json"], side="reference_only")
+    assert "No pair passes the filters" in words(app)
+
+
+def test_the_list_searches_texts_only_for_who_may_see_them(store: pytest.MonkeyPatch) -> None:
+    app = open_page("pairs", experiment="night", candidate="q4", text="SCRIPT owned")
+    assert "Pairs 1 to 6" in words(app)
+    assert "Searched for “script”, “owned” in prompts" in words(app)
+    app = open_page("pairs", experiment="night", candidate="q4", text="?!")
+    assert "There is no word in it" in words(app)
+    store.setenv("GNOMON_DASHBOARD", '{"text_readers": []}')
+    app = open_page("pairs", experiment="night", candidate="q4", text="owned")
+    assert "Your account does not search texts." in words(app)
+    assert "Pairs 1 to 6" in words(app)
+
+
+@pytest.mark.parametrize("view", ["plain", "words", "tokens", "json"])
+def test_each_view_of_a_pair_shows(store: pytest.MonkeyPatch, view: str) -> None:
+    app = open_page("pair", **PAIR, view=view, number="kl")
+    shown = words(app)
+    assert "candidate\\_worse" in shown
+    assert "**Findings** (1)" in shown
+    assert any("gnomon replay" in code.value for code in app.code)
+
+
+def test_a_role_without_texts_sees_the_numbers(store: pytest.MonkeyPatch) -> None:
+    store.setenv("GNOMON_DASHBOARD", '{"text_readers": []}')
+    app = open_page("pair", **PAIR)
+    shown = words(app)
+    assert "Your account does not show the texts" in shown
+    assert "**Scores**" in shown
+    assert "owned" not in shown
+    assert "owned" not in "\n".join(str(frame.value.to_dict()) for frame in app.dataframe)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"offset": 999}, "This pair is not in the store (any more)."),
+        ({"offset": "x"}, "Choose a pair in the list first."),
+        ({"topic_id": "", "partition": "", "offset": ""}, "Choose a pair in the list first."),
+    ],
+)
+def test_a_pair_that_is_not_there(store: pytest.MonkeyPatch, changes: dict[str, Any], expected: str) -> None:
+    assert expected in words(open_page("pair", **{**PAIR, **changes}))
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    opened = browser.new_page(viewport={"width": 1280, "height": 900}, locale="en-US")
+    opened.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
+    yield opened
+    opened.close()
+
+
+def test_a_row_leads_to_its_pair_and_back(page: Page, explorer: str) -> None:
+    page.goto(f"{explorer}/pairs?experiment=night&candidate=q4")
+    expect(page.get_by_text("Pairs 1 to 6, the last ones.")).to_be_visible()
+    page.get_by_role("link", name="Regressions").click()
+    expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"verdict=candidate_worse&verdict=candidate_error"))
+    page.get_by_test_id("stDataFrame").first.locator("canvas").first.focus()
+    # A loop of weight 0.7 and half a nat ranks over broken JSON of 0.6 and five eighths.
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+Space")
+    expect(page.get_by_role("heading", name="Pair r-")).to_be_visible()
+    first = page.url
+    page.get_by_role("button", name=re.compile("(Next|Previous) in the list")).click()
+    expect(page).not_to_have_url(first)
+    page.get_by_role("link", name="Back to the list").click()
+    expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
+
+
+def test_hostile_text_stays_text_and_the_parting_is_in_sight(page: Page, explorer: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    query = "&".join(f"{name}={value}" for name, value in PAIR.items())
+    page.goto(f"{explorer}/pair?{query}")
+    answer = page.locator(".marks").filter(has_text="<script>")
+    expect(answer).to_be_visible()
+    assert "\\x1b[31mred\\x1b[0m \\u202eabc **bold** $x^2$ :skull: end" in answer.inner_text()
+    page.get_by_text("Token heat map", exact=True).click()
+    expect(page).to_have_url(re.compile("view=tokens"))
+    parting = page.locator(".piece.divergence").first
+    expect(parting).to_be_in_viewport()
+    parting.focus()
+    expect(page.locator(".note").filter(has_text="here the answers part").first).to_be_visible()
+    assert page.title() == "Gnomon"
+    assert page.locator("img[src*='leak']").count() == 0
+    assert page.locator("a[href*='javascript']").count() == 0
+    assert [url for url in asked if not url.startswith((explorer, "data:", "blob:"))] == []

@@ -1,0 +1,216 @@
+"""What a pair's page makes of two answers: marks, differences, heat, paths, and the replay command."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboards.pair_views.heat import alternatives, both_of, entropy_lower, heat, note, strength
+from dashboards.pair_views.json_paths import by_path, json_side, schema_of, tool_calls_by_path
+from dashboards.pair_views.plain import HEAD, LEAD, MAX_CHARACTERS, Span, parting_span, plain
+from dashboards.pair_views.replay_command import replay_command
+from dashboards.pair_views.word_diff import MAX_WORDS, word_diff
+from dashboards.questions.pair import PairKey
+from dashboards.words import Words
+
+SAY = Words("en")
+
+
+def shown(pieces: Any) -> list[tuple[str, str]]:
+    return [(piece.text, piece.kind) for piece in pieces]
+
+
+def test_evidence_and_parting_are_marked_where_they_stand() -> None:
+    parting = parting_span("The sky sky", ["The", " sky", " sky"], 1, "part")
+    assert parting == Span(3, 7, "part")
+    pieces = plain("The sky sky", [Span(4, 11, "a loop")], parting, "gap").pieces
+    assert shown(pieces) == [("The", ""), (" sky", "divergence"), (" sky", "evidence")]
+    assert (pieces[1].mark, pieces[1].note) == ("≠", "part\na loop")
+
+
+def test_an_answer_that_ends_first_parts_at_its_end() -> None:
+    parting = parting_span("One.", ["One", "."], 2, "ends")
+    assert parting == Span(4, 4, "ends")
+    pieces = plain("One.", [], parting, "gap").pieces
+    assert shown(pieces) == [("One.", ""), ("", "divergence")]
+    assert pieces[-1].mark == "≠ <end>"
+
+
+def test_tokens_that_do_not_spell_the_text_mark_nothing() -> None:
+    assert parting_span("naïve", ["na", "\ufffd"], 1, "") is None
+
+
+@pytest.mark.parametrize("at", [0, 30_000, 150_000])
+def test_a_long_answer_is_cut_around_its_evidence(at: int) -> None:
+    text = "".join(chr(97 + index % 26) for index in range(200_000))
+    made = plain(text, [Span(at, at + 50, "here")], None, "gap")
+    texts = "".join(piece.text for piece in made.pieces if piece.kind != "missing")
+    assert len(texts) == MAX_CHARACTERS
+    assert made.left_out == 200_000 - MAX_CHARACTERS
+    (evidence,) = (piece for piece in made.pieces if piece.kind == "evidence")
+    assert evidence.text == text[at : at + 50]
+    if at == 150_000:
+        assert texts == text[:HEAD] + text[at - LEAD :][: MAX_CHARACTERS - HEAD]
+
+
+def test_words_of_one_side_only_are_marked() -> None:
+    left, right = word_diff("the sky is blue.", "the sea is blue!", "gap")
+    assert shown(left) == [("the ", ""), ("sky", "removed"), (" is blue", ""), (".", "removed")]
+    assert shown(right) == [("the ", ""), ("sea", "added"), (" is blue", ""), ("!", "added")]
+
+
+def test_chinese_is_compared_by_character() -> None:
+    left, right = word_diff("天空蓝色", "天空红色", "gap")
+    assert shown(left) == [("天空", ""), ("蓝", "removed"), ("色", "")]
+    assert shown(right) == [("天空", ""), ("红", "added"), ("色", "")]
+
+
+def test_a_long_word_diff_says_its_cut() -> None:
+    left, right = word_diff("a " * MAX_WORDS, "a", "gap")
+    assert (left[-1].text, left[-1].kind) == ("\ngap", "missing")
+    assert "missing" not in {piece.kind for piece in right}
+
+
+def frames() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    half, third, tenth = math.log(0.5), math.log(0.3), math.log(0.1)
+    tokens = pd.DataFrame(
+        {
+            "role": ["candidate", "reference"],
+            "token": [["The", " sea", "\n"], ["The", " sky"]],
+            "logprob": [[half, third, None], [half, half]],
+            "ranked": [[2, 2, 0], [2, 2]],
+            "top_token": [
+                [["The", "A"], [" sea", " sky"], []],
+                [["The", "A"], [" sky", " sea"]],
+            ],
+            "top_logprob": [[[half, third], [third, tenth], []], [[half, third], [half, tenth]]],
+        }
+    )
+    positions = pd.DataFrame(
+        {
+            "index": [[0, 1]],
+            "kl_lower_nats": [[0.0, 0.5]],
+            "reference_entropy_lower_nats": [[1.25, None]],
+            "candidate_entropy_lower_nats": [[1.5, 2.5]],
+        }
+    )
+    forced = pd.DataFrame({"token": [["The", " sky"]], "kl_lower_nats": [[9.0, 9.0]]})
+    return tokens, positions, forced
+
+
+def test_tokens_have_the_numbers_of_both_sides_up_to_the_parting() -> None:
+    both = both_of(*frames(), 1)
+    assert both.reference.kls == [0.0, 0.5]
+    assert both.candidate.kls == [0.0, 0.5, None]
+    assert both.reference.entropies[0] == 1.25
+    assert both.candidate.entropies[1] == 2.5
+    # 0.5 and 0.1 are listed: 0.4 is left, at most 0.1 a token, so at least four more of 0.1.
+    expected = -(0.5 * math.log(0.5) + 5 * 0.1 * math.log(0.1))
+    assert both.reference.entropies[1] == pytest.approx(expected)
+    lines = note(both, "candidate", 1, SAY).split("\n")
+    assert lines[0] == "≠ here the answers part"
+    assert lines[1] == "token 1 “ sea”: 30.0 %"
+    assert lines[2:4] == [
+        "reference: “ sky” 50.0 %, “ sea” 10.0 %",
+        "candidate: “ sea” 30.0 %, “ sky” 10.0 %",
+    ]
+    behind = note(both, "candidate", 2, SAY)
+    assert "behind the parting" in behind
+    assert "reference:" not in behind
+
+
+def test_heat_marks_the_parting_and_the_end() -> None:
+    both = both_of(*frames(), 1)
+    pieces = heat(both, "candidate", "probability", SAY, ended="<end>")
+    assert [(piece.text, piece.kind, piece.mark) for piece in pieces] == [
+        ("The", "", ""),
+        (" sea", "divergence", "≠ 1"),
+        ("↵\n", "", ""),
+        ("", "quiet", "<end>"),
+    ]
+    assert [piece.strength for piece in pieces] == [pytest.approx(0.5), pytest.approx(0.7), None, None]
+    ended = heat(both_of(*frames(), 2), "reference", "kl", SAY, ended="")
+    assert (ended[-1].kind, ended[-1].mark) == ("divergence", "≠ 2 <end>")
+    assert strength("kl", both.reference, 1) == pytest.approx(0.5)
+    assert strength("entropy", both.candidate, 1) == pytest.approx(2.5 / 3)
+
+
+def test_alternatives_where_they_part() -> None:
+    table = alternatives(both_of(*frames(), 1))
+    assert list(table["token"]) == ["“ sky”", "“ sea”"]
+    assert list(table["reference"]) == pytest.approx([0.5, 0.1])
+    assert list(table["candidate"]) == pytest.approx([0.1, 0.3])
+    assert alternatives(both_of(*frames(), None)).empty
+
+
+def test_forced_numbers_fill_the_reference_behind_the_parting() -> None:
+    tokens, positions, forced = frames()
+    both = both_of(tokens, positions.iloc[:0], forced, 0)
+    assert both.reference.kls == [9.0, 9.0]
+    assert both.candidate.kls == [None, None, None]
+
+
+def test_no_tokens_at_all() -> None:
+    both = both_of(*(one.iloc[:0] for one in frames()), 3)
+    assert (both.reference.texts, both.candidate.texts) == ([], [])
+    assert alternatives(both).empty
+    assert entropy_lower([]) is None
+
+
+def test_json_is_compared_by_path_and_held_against_the_schema() -> None:
+    body = (
+        '{"messages":[],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":'
+        '{"type":"object","properties":{"urgent":{"type":"boolean"}}}}}}'
+    )
+    schema = schema_of(body)
+    assert schema is not None
+    left = json_side('{"a": 1, "b": [], "urgent": true}', schema)
+    right = json_side('{"a": 1.0, "b": {}, "urgent": "yes"}', schema)
+    assert (left.state, left.errors) == ("valid", [])
+    ((path, message),) = right.errors
+    assert (path, "boolean" in message) == ("/urgent", True)
+    rows = by_path(left, right).to_dict("records")
+    assert [(row["path"], row["reference"], row["candidate"], row["differs"]) for row in rows] == [
+        ("$.b", "[]", "{}", True),
+        ("$.urgent", "true", '"yes"', True),
+        ("$.a", "1", "1.0", False),
+    ]
+
+
+def test_broken_json_is_repaired_and_says_why() -> None:
+    side = json_side('{"a": 1, "b": "x', None)
+    assert side.state == "repaired"
+    assert side.value == {"a": 1, "b": "x"}
+    assert "string still open" in side.why
+    assert json_side("The answer", None).state == "broken"
+    assert json_side(" ", None).state == "empty"
+    assert by_path(json_side("", None), json_side("", None)).empty
+    assert (schema_of("[1]"), schema_of("no"), schema_of("{}")) == (None, None, None)
+
+
+def test_tool_calls_are_compared_by_path() -> None:
+    table = tool_calls_by_path(
+        [("look_up", '{"city": "Rome"}')], [("look_up", '{"city": "Oslo"}'), ("x", "{")]
+    )
+    assert table[table["differs"]]["path"].tolist() == [
+        "$.tool_calls[0].arguments.city",
+        "$.tool_calls[1].name",
+        "$.tool_calls[1].arguments",
+    ]
+
+
+@pytest.mark.parametrize("topic_id", ["0a-1", 'it\'s $(rm) "x" \\'])
+def test_the_replay_command_survives_the_shell(topic_id: str) -> None:
+    key = PairKey("night's", "q4", topic_id, 2, 30)
+    command = replay_command(key, datetime(2026, 11, 30, 3, 54, 30, 193_000, tzinfo=UTC))
+    written = topic_id.replace("\\", "\\\\").replace("'", "\\'")
+    assert shlex.split(command) == [
+        *("gnomon", "replay", "--config", "gnomon.toml", "--source", "night's"),
+        *("--from", "2026-11-30T03:54:30Z", "--to", "2026-11-30T03:54:31Z"),
+        *("--where", f"topic_id = '{written}' AND partition = 2 AND offset = 30"),
+    ]
