@@ -60,6 +60,7 @@ _ALLOWED = (
     _.golden_results,
     _.drift_results,
     _.rollback_decisions,
+    _.verdicts,
     _.tolerated_excess_rate,
     _.tolerated_cosine_similarity,
     _.tolerated_schema_validity,

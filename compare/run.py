@@ -44,6 +44,7 @@ from compare.rollback.runner import RollbackRunner
 from compare.rollback.sinks import tellers_of
 from compare.rollups.runner import RollupRunner
 from compare.served_watch import ServedWatch
+from compare.ship.schedule import VerdictSchedule
 from compare.stop_signals import StopSignals
 from compare.store import migrate
 from compare.store.client import Role, Store, open_store
@@ -87,7 +88,7 @@ def run_service(
 
     `stop_when` and `on_progress` are called on the event loop, at least once a second. `store` is
     used and left open; without it the store of the settings is opened and closed here. With
-    `stop_when`, alerts, rollups and what was served are brought up to date once more at the end.
+    `stop_when`, alerts, rollups, what was served and verdicts are brought up to date once more at the end.
 
     Raises FatalError, one clear line, if the job cannot begin or go on: Kafka or the store away for
     `startup_timeout_s` at the start, a wrong password, a missing topic.
@@ -121,6 +122,13 @@ def run_service(
             *([] if rollback is None else [rollback]),
             RollupRunner(opened(), settings.store),
             ServedWatch(opened(), settings),
+            VerdictSchedule(
+                opened(),
+                settings.verdict,
+                experiment.name,
+                experiment.candidates,
+                cluster=settings.store.cluster,
+            ),
         )
         for runner in runners:
             runner.start()

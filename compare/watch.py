@@ -19,6 +19,7 @@ from compare.operations.golden_metrics import GoldenCollector
 from compare.operations.rollback_metrics import RollbackCollector
 from compare.rollback.runner import RollbackRunner
 from compare.rollback.sinks import tellers_of
+from compare.ship.schedule import VerdictSchedule
 from compare.store import migrate
 from compare.store.client import Store, open_store
 from compare.waiting import waiting_for
@@ -26,6 +27,7 @@ from ingest.errors import FatalError
 from ingest.settings import Settings, StoreSettings
 from ingest.settings_alerts import AlertSettings
 from ingest.settings_notify import NotifySettings
+from ingest.settings_verdict import VerdictSettings
 
 STARTUP_TIMEOUT_S = 30.0
 """How long the store may be away at the start. Later it is waited for as long as it takes."""
@@ -37,6 +39,7 @@ class Watched(msgspec.Struct, frozen=True):
     store: StoreSettings
     alerts: AlertSettings
     notify: NotifySettings = NotifySettings()
+    verdict: VerdictSettings = VerdictSettings()
     experiment: str | None = None
     candidates: Sequence[str] = ()
     rollback: Settings | None = None
@@ -55,7 +58,7 @@ class OneRun(msgspec.Struct, frozen=True):
 def watch_once(watched: Watched, *, startup_timeout_s: float = STARTUP_TIMEOUT_S) -> OneRun:
     """Fold what is new, store and send what it raised, end. Raises what the store raises."""
     with (
-        _runner(watched, startup_timeout_s) as (experiment, runner),
+        _runner(watched, startup_timeout_s) as (experiment, candidates, runner),
         _golden(watched, startup_timeout_s) as golden,
     ):
         events = runner.run_once()
@@ -64,6 +67,8 @@ def watch_once(watched: Watched, *, startup_timeout_s: float = STARTUP_TIMEOUT_S
         with _rollback(watched, startup_timeout_s) as rollback:
             if rollback is not None:
                 rollback.run_once()
+        with _verdicts(watched, experiment, candidates, startup_timeout_s) as verdicts:
+            verdicts.run_once()
         return OneRun(experiment, events, runner.watched_by)
 
 
@@ -81,14 +86,15 @@ def watch(
     for `startup_timeout_s` at the start, if the port cannot be had, or if the experiment is unknown.
     """
     with (
-        _runner(watched, startup_timeout_s) as (experiment, runner),
+        _runner(watched, startup_timeout_s) as (experiment, candidates, runner),
         _golden(watched, startup_timeout_s) as golden,
         _rollback(watched, startup_timeout_s) as rollback,
+        _verdicts(watched, experiment, candidates, startup_timeout_s) as verdicts,
         _metrics(runner, golden, rollback, host, port),
         ExitStack() as running,
     ):
         on_start(experiment)
-        for one in (runner, golden, rollback):
+        for one in (runner, golden, rollback, verdicts):
             if one is not None:
                 running.callback(one.stop)
                 one.start()
@@ -96,12 +102,12 @@ def watch(
 
 
 @contextmanager
-def _runner(watched: Watched, timeout_s: float) -> Iterator[tuple[str, AlertRunner]]:
+def _runner(watched: Watched, timeout_s: float) -> Iterator[tuple[str, Sequence[str], AlertRunner]]:
     with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
         waiting_for(partial(migrate.apply, store, watched.store), timeout_s)
         experiment = watched.experiment or waiting_for(partial(the_only_experiment, store), timeout_s)
         candidates = watched.candidates or waiting_for(partial(candidates_of, store, experiment), timeout_s)
-        yield experiment, _made(store, watched, experiment, candidates)
+        yield experiment, candidates, _made(store, watched, experiment, candidates)
 
 
 def _made(store: Store, watched: Watched, experiment: str, candidates: Sequence[str]) -> AlertRunner:
@@ -133,6 +139,14 @@ def _golden(watched: Watched, timeout_s: float) -> Iterator[GoldenSchedule | Non
         return
     with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
         yield GoldenSchedule(store, settings, alone(store, settings))
+
+
+@contextmanager
+def _verdicts(
+    watched: Watched, experiment: str, candidates: Sequence[str], timeout_s: float
+) -> Iterator[VerdictSchedule]:
+    with waiting_for(partial(open_store, watched.store, role="any"), timeout_s) as store:
+        yield VerdictSchedule(store, watched.verdict, experiment, candidates, cluster=watched.store.cluster)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from ingest.settings_golden import GoldenSettings
 from ingest.settings_notify import NotifySettings
 from ingest.settings_rollback import RollbackSettings
 from ingest.settings_types import Fraction, Name, NonNegative, NonNegativeInt, Positive, PositiveInt
+from ingest.settings_verdict import VerdictSettings
 
 
 class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,8 +46,8 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     """Days that each table keeps its rows, counted from `ingested_at`; 0 keeps them for ever.
 
     A table that is not named keeps what it has, which without any setting is: pairs, noise_pairs,
-    outcomes, delivered_ranges, token_use and rollback_decisions 400, dead_letters, golden_results and
-    drift_results 90, requests, observations, findings and forced_pairs 30, tokens, positions and
+    outcomes, delivered_ranges, token_use and rollback_decisions 400, dead_letters, golden_results,
+    drift_results and verdicts 90, requests, observations, findings and forced_pairs 30, tokens, positions and
     reference_answers 14.
     """
 
@@ -66,6 +67,7 @@ class TtlDays(Struct, frozen=True, forbid_unknown_fields=True):
     golden_results: NonNegativeInt | None = None
     drift_results: NonNegativeInt | None = None
     rollback_decisions: NonNegativeInt | None = None
+    verdicts: NonNegativeInt | None = None
 
 
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -348,6 +350,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     golden: GoldenSettings = GoldenSettings()
     notify: NotifySettings = NotifySettings()
     rollback: RollbackSettings = RollbackSettings()
+    verdict: VerdictSettings = VerdictSettings()
     routes: dict[str, RouteSettings] = {}
     redaction: RedactionSettings = RedactionSettings()
     operations: OperationsSettings = OperationsSettings()

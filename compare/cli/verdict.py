@@ -41,8 +41,8 @@ class Share(click.ParamType[float]):
 @click.option(
     "--margin",
     type=Share(),
-    required=True,
-    help="The excess of candidate-only over reference-only faults that is tolerated, such as 0.5%.",
+    help="The excess of candidate-only over reference-only faults that is tolerated, such as 0.5%."
+    "  [required without --history]",
 )
 @click.option(
     "--confidence",
@@ -69,11 +69,18 @@ class Share(click.ParamType[float]):
 @click.option(
     "--markdown", "markdown_file", type=click.Path(path_type=Path, dir_okay=False), help="Write Markdown."
 )
+@click.option(
+    "--keep", "is_kept", is_flag=True, help="Keep it in the store (verdicts_v1), where the explorer finds it."
+)
+@click.option("--history", is_flag=True, help="Make none: print those that were kept, newest first.")
+@click.option(
+    "--rows", type=click.IntRange(min=1), default=50, show_default=True, help="The most rows of --history."
+)
 @store_options
 def verdict(
     experiment: str,
     candidate: str | None,
-    margin: float,
+    margin: float | None,
     confidence: float,
     since: datetime | None,
     until: datetime | None,
@@ -83,6 +90,9 @@ def verdict(
     as_json: bool,
     html_file: Path | None,
     markdown_file: Path | None,
+    is_kept: bool,
+    history: bool,
+    rows: int,
     folder: Path | None,
     config_file: Path | None,
 ) -> int:
@@ -92,11 +102,20 @@ def verdict(
     slice is on hold; hold when a lower bound is over it. The bounds may be looked at after every pair. Say
     --since before you look: the best of many ranges is no evidence.
 
-    Exit code: 0 ship, 1 hold, 3 need more pairs, 4 no data, 5 what served changed; 2 is an error.
+    Exit code: 0 ship, 1 hold, 3 need more pairs, 4 no data, 5 what served changed; 2 is an error. With
+    --history it is 0.
     """
+    if history:
+        if is_kept:
+            raise click.UsageError("give --keep or --history, not both")
+        _print_history(experiment, candidate, rows, as_json, folder, config_file)
+        return 0
+    if margin is None:
+        raise click.MissingParameter(param_hint="'--margin'", param_type="option")
     import msgspec
 
     from compare.ship.html_page import html_page
+    from compare.ship.kept import check_keepable, keep
     from compare.ship.markdown import markdown_page
     from compare.ship.model import Terms
     from compare.ship.read import read_verdict
@@ -104,8 +123,12 @@ def verdict(
 
     check_writable(html_file, markdown_file)
     terms = Terms(margin, confidence, min_coverage, since, until, allow_changes)
-    with open_store(locate_store(folder, config_file), role="reader") as store:
+    if is_kept:
+        check_keepable(terms)
+    with open_store(locate_store(folder, config_file), role="any" if is_kept else "reader") as store:
         found = read_verdict(store, experiment, candidate, terms, with_text=with_text)
+        if is_kept:
+            keep(store, found)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
@@ -114,6 +137,50 @@ def verdict(
         if file is not None:
             write_report(file, page(found).encode())
     return found.exit_code
+
+
+def _print_history(
+    experiment: str,
+    candidate: str | None,
+    rows: int,
+    as_json: bool,
+    folder: Path | None,
+    config_file: Path | None,
+) -> None:
+    """The kept verdicts as a table, or as the rows of `verdicts_v1`."""
+    from compare.ship.kept import KeptVerdict, read_kept
+    from compare.ship.words import percent, signed
+    from compare.store.client import open_store
+    from compare.store.print_table import format_result
+
+    with open_store(locate_store(folder, config_file), role="reader") as store:
+        found = read_kept(store, experiment, candidate, limit=rows)
+    if as_json:
+        columns = KeptVerdict.__struct_fields__
+        click.echo(
+            format_result(columns, [[getattr(one, name) for name in columns] for one in found], "json")
+        )
+        return
+    if not found:
+        click.echo("no verdict is kept: `gnomon run` and `gnomon watch` keep one every hour, --keep this one")
+        return
+    cells = [
+        (
+            f"{one.made_at:%F %T}",
+            one.candidate,
+            one.decision,
+            percent(one.margin),
+            "" if one.excess is None else signed(one.excess),
+            f"{signed(one.low)} to {signed(one.high)}",
+            percent(one.confidence),
+            one.pairs,
+            "" if one.coverage_share is None else percent(one.coverage_share),
+        )
+        for one in found
+    ]
+    head = ("made (UTC)", "candidate", "decision", "margin", "excess", "bounds", "confidence", "pairs",
+            "covers")  # fmt: skip
+    click.echo(format_result(head, cells, "table"))
 
 
 def _lines(found: ShipVerdict) -> list[str]:

@@ -38,9 +38,10 @@ def watch(
 ) -> None:
     """Run the alerts alone, beside the service or in its place.
 
-    Reads and writes the store, sends alerts; runs the golden set and evaluates rollback conditions if a
-    settings file says so. Needs no Kafka, and no model but for the golden set. Of all that watch an
-    experiment, in `gnomon run` or here, one acts and the others stand by. SIGTERM ends it with 0.
+    Reads and writes the store, sends alerts, keeps the ship rule's verdict every hour; runs the golden set
+    and evaluates rollback conditions if a settings file says so. Needs no Kafka, and no model but for the
+    golden set. Of all that watch an experiment, in `gnomon run` or here, one acts and the others stand by.
+    SIGTERM ends it with 0.
     """
     # Before the imports, which take seconds: a signal that comes meanwhile is no crash.
     with StopSignals():
@@ -55,7 +56,7 @@ def watch(
                 return
             run = watch_once(watched)
     if run.watched_by is not None:
-        # The golden set and rollback conditions have leases of their own.
+        # The golden set, rollback conditions and verdicts have leases of their own.
         click.echo(f"alerts of {run.experiment} are watched by {run.watched_by}; nothing was done about them")
         return
     states = Counter(alert.state for alert in run.events)
@@ -78,6 +79,7 @@ def _watched(
                 settings.store,
                 settings.alerts,
                 settings.notify,
+                settings.verdict,
                 mine.name if is_mine else experiment,
                 candidates or (tuple(mine.candidates) if is_mine else ()),
                 settings if is_mine else None,

@@ -51,3 +51,4 @@ GRANT SELECT ON gnomon.served_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.snapshots_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.token_use_v1 TO gnomon_analyst;
 GRANT SELECT ON gnomon.tokens_v1 TO gnomon_analyst;
+GRANT SELECT ON gnomon.verdicts_v1 TO gnomon_analyst;

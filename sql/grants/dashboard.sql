@@ -50,3 +50,4 @@ GRANT SELECT ON gnomon.served_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.snapshots_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.token_use_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.tokens_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.verdicts_v1 TO gnomon_dashboard;

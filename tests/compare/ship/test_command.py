@@ -74,6 +74,21 @@ def test_json_and_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert text.read_text(encoding="utf-8").startswith("# ✕ Hold: q4")
 
 
+def test_one_is_kept_and_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "--experiment", "few", "--history") == 0
+    assert capsys.readouterr().out.startswith("no verdict is kept")
+    assert run(folder, "--experiment", "few", "--margin", "0.5%", "--keep") == 3
+    capsys.readouterr()
+    assert run(folder, "--experiment", "few", "--history") == 0
+    head, *rows = [
+        line for line in capsys.readouterr().out.splitlines() if "need_more" in line or "made" in line
+    ]
+    assert "confidence" in head and len(rows) == 1 and "0.5 %" in rows[0] and " 200 " in f"{rows[0]} "
+    assert run(folder, "--experiment", "few", "--candidate", "q4", "--history", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["decision"], row["margin"], row["pairs"], row["excess"]) == ("need_more", 0.005, 200, 0.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -82,6 +97,11 @@ def test_json_and_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         (("--experiment", "good", "--margin", "100%"), "margin 1 is not between 0 and 1"),
         (("--experiment", "good", "--margin", "1%", "--html", "no/such/folder/x.html"), "cannot be written"),
         (("--experiment", "good"), "Missing option '--margin'"),
+        (
+            ("--experiment", "good", "--margin", "1%", "--keep", "--since", "2d"),
+            "a kept verdict is of all pairs",
+        ),
+        (("--experiment", "good", "--keep", "--history"), "give --keep or --history, not both"),
     ],
 )
 def test_errors_end_with_2(

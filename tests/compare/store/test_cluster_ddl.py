@@ -27,7 +27,7 @@ from ingest.settings import StoreSettings, TtlDays
 BY_EXPERIMENT = {
     "experiments", "detector_state", "alerts", "alert_evidence", "alert_actions", "alert_notices",
     "notice_deliveries", "alert_baselines", "drift_results", "controls", "token_use", "rollback_decisions",
-    "rollback_state", "rollback_deliveries", "rollback_approvals", "snapshots",
+    "rollback_state", "rollback_deliveries", "rollback_approvals", "snapshots", "verdicts",
 }  # fmt: skip
 BY_PARTITION = {
     "requests", "observations", "tokens", "positions", "findings", "noise_pairs", "forced_pairs", "outcomes",
