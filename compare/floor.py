@@ -14,7 +14,7 @@ turned, a shift by its absolute value, a ratio without direction by the absolute
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -113,11 +113,13 @@ def read_excess(
     since: datetime | None = None,
     mirrored_from: datetime | None = None,
     mirrored_to: datetime | None = None,
+    also: tuple[str, Mapping[str, Any]] = ("", {}),
 ) -> list[Excess]:
     """Read the excess of every metric that has a floor, for the whole traffic or slice by slice.
 
     `since` leaves out what was taken up before it; `mirrored_from` and `mirrored_to` bound `mirrored_at`,
-    half open. Raises SettingsError for a metric that has no floor.
+    half open. `also` is a further condition (` AND ...`) on columns of both views, with its parameters.
+    Raises SettingsError for a metric that has no floor.
     """
     known = {spec.name: spec for spec in compared_metrics()}
     unknown = [name for name in metrics if name not in known]
@@ -128,7 +130,8 @@ def read_excess(
     parameters: dict[str, Any] = {"experiment": experiment, "candidate": candidate}
     if since is not None:
         parameters["since"] = f"{since.timestamp():.3f}"
-    within = ""
+    within, values = also
+    parameters |= values
     for name, sign, bound in (("mirrored_from", ">=", mirrored_from), ("mirrored_to", "<", mirrored_to)):
         if bound is not None:
             within += f" AND mirrored_at {sign} {{{name}:DateTime64(3, 'UTC')}}"

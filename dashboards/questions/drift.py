@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from compare.alerts.metrics import SERIES_FACTOR
+from compare.alerts.metrics import DIMENSIONS, SERIES_FACTOR
 from dashboards.asked import Asked, frame
 from dashboards.questions.summary import Series
 
@@ -36,6 +36,10 @@ class Detector(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.metric}|{self.dimension}|{self.slice}"
+
+
+WHOLE = Detector("candidate_only_excess", DIMENSIONS[0], "")
+"""Its hours count every pair that moves a drift metric."""
 
 
 def states(asked: Asked, series: Series, start: datetime | None, end: datetime | None) -> pd.DataFrame:

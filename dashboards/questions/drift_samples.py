@@ -20,12 +20,13 @@ from compare.alerts.source import COUNTED
 from compare.store.client import Store
 from dashboards.asked import Asked, frame
 from dashboards.questions.drift import Detector
+from dashboards.questions.offsets import offsets_of, within
 from dashboards.questions.summary import Series
 
 MOST = 4_000
 """Pairs of one sample."""
-FLOOR_PAIRS = 100_000
-"""About so many pairs are looked through for requests that were asked twice."""
+LOOKED_THROUGH = 400_000
+"""About so many pairs, of all slices, are looked through for a sample, or for requests asked twice."""
 _SOON = timedelta(days=1)
 _LATE = timedelta(days=8)
 """`mirrored_at` is within 7 days of `ingested_at`, which chooses the days that are read."""
@@ -91,8 +92,16 @@ def holding(hours: pd.DataFrame, least: int) -> int:
     return min(int((summed < least).sum()) + 1, len(hours))
 
 
+def sampled(part: Part, hours: pd.DataFrame, whole: pd.DataFrame, most: int = MOST) -> Part:
+    """The end of the part that holds a sample of the slice with these `hours`, and is not too long to look
+    through: `whole` are the hours of all slices.
+    """
+    parts = narrowed(part, hours, most), narrowed(part, whole, LOOKED_THROUGH)
+    return Part(max((one.start for one in parts if one.start is not None), default=None), part.end)
+
+
 def narrowed(part: Part, hours: pd.DataFrame, least: int) -> Part:
-    """The end of the part whose hours hold so many pairs, so that no more days are read than that takes."""
+    """The end of the part whose hours hold so many pairs; all of it where no hour is kept."""
     known = hours
     if part.start is not None:
         known = known[known["hour_at"] >= pd.Timestamp(part.start).floor("h")]
@@ -122,6 +131,7 @@ def excess_by_slice(asked: Asked, series: Series, column: str, by: str, part: Pa
         since=None if part.start is None else part.start - _SOON,
         mirrored_from=part.start,
         mirrored_to=part.end,
+        also=within(offsets_of(asked, series, part.start, part.end)),
     )
     rows = [msgspec.structs.asdict(one) for one in found]
     made = pd.DataFrame(rows, columns=list(floor.Excess.__struct_fields__))
@@ -168,10 +178,13 @@ def _pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: i
         if time is not None:
             where += f" AND mirrored_at {sign} {{{name}:DateTime64(3, 'UTC')}}"
             values[name] = f"{time.timestamp():.3f}"
+    ranges = offsets_of(asked, series, part.start, part.end)
+    offsets, bounds = within(ranges)
+    values |= bounds
     found = pd.DataFrame()
     for slack in (_SOON, _LATE):
-        # Nearly all pairs are stored within a day: the few days around are looked through first.
-        near = ""
+        # Nearly all pairs are stored as they come: the few days around are looked through first.
+        near = offsets
         for name, sign, time in (
             ("first", ">=", part.start and part.start - slack),
             ("last", "<=", part.end and part.end + slack),
@@ -186,7 +199,7 @@ def _pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: i
             " ORDER BY mirrored_at DESC, `partition` DESC, `offset` DESC LIMIT {most:UInt32}",
             values,
         )
-        if len(found) or not near:
+        if len(found) or not near or ranges is not None:
             break
     return found.iloc[::-1].reset_index(drop=True)
 

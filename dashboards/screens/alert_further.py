@@ -57,7 +57,7 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
         st.caption(context.say("alerts.over_time_none"))
     else:
         st.altair_chart(charts.around_change(hours, alert, context.clock, context.say))
-    if "drift" in context.pages and alert["metric"] in BY_NAME:
+    if alert["metric"] in BY_NAME:
         context.link(
             "drift",
             context.say("alerts.to_series"),

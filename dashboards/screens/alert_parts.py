@@ -20,6 +20,13 @@ from dashboards.words import Words
 
 FILTERS = {"route": "route", "tenant": "tenant", "language": "language"}
 """Dimensions that the list of pairs is filtered by, and its parameter."""
+ELSEWHERE = {
+    "accounting": "operations",
+    "no_data": "operations",
+    "golden": "golden",
+    "rollback": "golden",
+}
+"""The page that has more of a category."""
 REGRESSIONS = ["candidate_worse", "candidate_error"]
 RATES = ("regression_rate", "candidate_only_excess")
 
@@ -53,25 +60,21 @@ def show_alert(context: Context, alert: dict[str, Any]) -> None:
 
 def _life(context: Context, alert: Mapping[str, Any]) -> str:
     say, clock = context.say, context.clock
-    lines = [
-        say("alerts.life", started=clock.show(alert["started_at"]), fired=clock.show(alert["fired_at"])),
-        say("alerts.life_resolved", resolved=clock.show(alert["resolved_at"]))
-        if alert["resolved_at"]
-        else "",
-    ]
-    text = "; ".join(line for line in lines if line)
-    return (
-        text
-        + "  \n"
-        + say(
-            "alerts.evidence_line",
-            statistic=f"{alert['statistic']:,.0f}",
-            threshold=f"{alert['threshold']:,.0f}",
-            pairs=f"{alert['pairs_folded']:,}",
-            alert=alert["alert_id"][:8],
-            group=alert["group_key"][:8],
-        )
+    times = {name: clock.show(alert[f"{name}_at"]) for name in ("started", "fired")}
+    life = say("alerts.life", **times)
+    if alert["resolved_at"] is not None:
+        life = say("alerts.life_resolved", **times, resolved=clock.show(alert["resolved_at"]))
+    # What is stored of a resolved one is the evidence at its end.
+    is_detector = alert["category"] in ("drift", "accounting") and alert["resolved_at"] is None
+    evidence = say(
+        "alerts.evidence_line" if is_detector else "alerts.ids",
+        statistic=f"{alert['statistic']:,.0f}",
+        threshold=f"{alert['threshold']:,.0f}",
+        pairs=f"{alert['pairs_folded']:,}",
+        alert=alert["alert_id"][:8],
+        group=alert["group_key"][:8],
     )
+    return f"{life}  \n{evidence}"
 
 
 def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
@@ -189,7 +192,10 @@ def similar_filters(alert: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _similar(context: Context, alert: Mapping[str, Any]) -> None:
-    if "pairs" not in context.pages or alert["metric"] in ("skipped_rate", "failed_rate"):
+    elsewhere = ELSEWHERE.get(alert["category"], "")
+    if elsewhere in context.pages:
+        context.link(elsewhere, context.say(f"alerts.to_{elsewhere}"), icon=":material/arrow_forward:")
+    if alert["category"] not in ("drift", "accounting") or alert["metric"] in ("skipped_rate", "failed_rate"):
         return
     say, where = context.say, similar_filters(alert)
     with st.container(horizontal=True):
@@ -221,7 +227,7 @@ def _since_when(context: Context, alert: Mapping[str, Any]) -> None:
                 latest=clock.show(latest),
                 pairs=alert["change_pairs"],
             )
-    st.markdown(f"{say('alerts.change_at', time=clock.show(at))}, {sure}")
+    st.markdown(say("alerts.change_at", time=clock.show(at), sure=sure))
     st.markdown(f"#### {say('alerts.suspected')}")
     for one in alert["served_changes"]:
         role = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from compare.alerts.descriptive import LEAST_PAIRS, compare_slices, describe_samples
-from compare.alerts.evidence_read import VALUES
+from compare.alerts.evidence_read import LOOK_BACK, VALUES
 from compare.alerts.metrics import BY_NAME, SERIES_FACTOR
 from dashboards.charts import drift as charts
 from dashboards.questions import drift as questions
@@ -39,7 +38,8 @@ def show_detector(context: Context, row: pd.Series) -> None:
     say = context.say
     where = in_markdown(slice_words(say, row))
     status = say(f"drift.{row['status']}")
-    st.subheader(f"{status}: {in_markdown(row['metric'])}, {where}", anchor="detector")
+    title = say("drift.headline", status=status, metric=in_markdown(row["metric"]), slice=where)
+    st.subheader(title, anchor="detector")
     _state(context, row)
     _links(context, row)
     detector = Detector(str(row["metric"]), str(row["dimension"]), str(row["slice"]))
@@ -94,11 +94,11 @@ def _state(context: Context, row: pd.Series) -> None:
 def _links(context: Context, row: pd.Series) -> None:
     say = context.say
     with st.container(horizontal=True):
-        if row["alert_id"] and "alerts" in context.pages:
+        if row["alert_id"]:
             context.link(
                 "alerts", say("drift.to_alert"), icon=":material/notifications:", alert=row["alert_id"]
             )
-        if row["metric"] in VALUES and "pairs" in context.pages:
+        if row["metric"] in VALUES:
             seen = {**row.to_dict(), "value_before": None}
             context.link(
                 "pairs", say("drift.to_pairs"), icon=":material/filter_list:", **similar_filters(seen)
@@ -142,7 +142,7 @@ def _samples(
     if detector.metric not in VALUES:
         return "halves", drift_samples.counted_halves(hours)
     reader, series, window = context.reader, context.series, context.window
-    whole = Part(window.start, window.end)
+    whole = questions.hours(reader, series, questions.WHOLE, window.start, window.end)
     learned = began = None
     if row["baseline_version"]:
         learned = questions.baseline(reader, series, detector.metric, int(row["baseline_version"]))
@@ -161,18 +161,18 @@ def _samples(
         show=lambda name: context.say(f"drift.against_{name}"),
     )
     if way == "baseline" and learned is not None:
-        old = Part(learned["from_at"], learned["to_at"])
+        old = drift_samples.sampled(Part(learned["from_at"], learned["to_at"]), hours, whole)
         # What it was learned from is not held against itself.
         newer = max(filter(None, (window.start, old.end)), default=None)
-        now = drift_samples.narrowed(Part(newer, window.end), hours, drift_samples.MOST)
+        now = drift_samples.sampled(Part(newer, window.end), hours, whole)
         return way, drift_samples.two_times(reader, series, detector, old, now)
     if way == "change" and began is not None:
-        before = drift_samples.narrowed(Part(None, began), hours, drift_samples.MOST)
+        before = drift_samples.sampled(Part(None, began), hours, whole)
         # Without hours from then, no further back than an alert's own evidence looks.
-        before = Part(before.start or began - timedelta(days=2), began)
-        now = drift_samples.narrowed(Part(began, window.end), hours, drift_samples.MOST)
+        before = Part(before.start or began - LOOK_BACK, began)
+        now = drift_samples.sampled(Part(began, window.end), hours, whole)
         return way, drift_samples.two_times(reader, series, detector, before, now)
-    both = drift_samples.narrowed(whole, hours, 2 * drift_samples.MOST)
+    both = drift_samples.sampled(Part(window.start, window.end), hours, whole, 2 * drift_samples.MOST)
     return way, drift_samples.two_halves(reader, series, detector, both)
 
 

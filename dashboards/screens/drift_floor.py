@@ -12,7 +12,6 @@ from compare.alerts.metrics import DIMENSIONS
 from dashboards.charts import drift as charts
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
-from dashboards.questions.drift import Detector
 from dashboards.questions.drift_samples import Part
 from dashboards.screens.alert_parts import FILTERS
 from dashboards.screens.choose import choose_row
@@ -59,9 +58,8 @@ def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None)
 def _part(context: Context) -> Part:
     """The newest part of the range that is not too much to look through."""
     window = context.window
-    whole = Detector("candidate_only_excess", DIMENSIONS[0], "")
-    hours = questions.hours(context.reader, context.series, whole, window.start, window.end)
-    return drift_samples.narrowed(Part(window.start, window.end), hours, drift_samples.FLOOR_PAIRS)
+    hours = questions.hours(context.reader, context.series, questions.WHOLE, window.start, window.end)
+    return drift_samples.narrowed(Part(window.start, window.end), hours, drift_samples.LOOKED_THROUGH)
 
 
 def _ranked(context: Context, found: pd.DataFrame, by: str, metric: str) -> None:

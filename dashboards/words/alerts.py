@@ -36,7 +36,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "acknowledged_short": ("acknowledged by {name}", "{name} 已确认"),
     "silenced_short": ("silenced until {time}", "静默至 {time}"),
     "choose": ("Select a row to see the alert.", "选择一行查看该告警。"),
-    "choose_alert": ("Alert", "告警"),
     "whole": ("whole experiment", "整个实验"),
     "lost": (
         "The link names an alert that the store does not hold (any more): {name}",
@@ -46,12 +45,15 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Pending: {count} detectors hold a hundredth of the evidence of an alarm",
         "待定：{count} 个检测器已有告警所需证据的百分之一",
     ),
-    "pending_none": ("No detector is pending.", "没有待定的检测器。"),
     "pending_share": ("evidence, share of an alarm's", "证据占告警阈值的比例"),
     "pending_pairs": ("pairs folded", "已计入回答对"),
     "headline": ("{state}, {severity}: {metric}, {slice}", "{state}，{severity}：{metric}，{slice}"),
     "life": ("Began {started}, fired {fired}", "开始于 {started}，触发于 {fired}"),
-    "life_resolved": ("resolved {resolved}", "恢复于 {resolved}"),
+    "life_resolved": (
+        "Began {started}, fired {fired}, resolved {resolved}",
+        "开始于 {started}，触发于 {fired}，恢复于 {resolved}",
+    ),
+    "ids": ("Alert {alert}, group {group}", "告警 {alert}，组 {group}"),
     "is_acknowledged": ("Acknowledged by {name} at {time}", "{name} 已于 {time} 确认"),
     "is_silenced": ("Silenced until {time}: nobody is told", "静默至 {time}：不通知任何人"),
     "evidence_line": (
@@ -86,7 +88,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "区间是被告警挑选出来的，因此略微偏大：请相信较好的一端。收集于 {time}。",
     ),
     "since_when": ("Since when", "何时开始"),
-    "change_at": ("Most likely since **{time}**", "最可能始于 **{time}**"),
+    "change_at": ("Most likely since **{time}**, {sure}", "最可能始于 **{time}**，{sure}"),
     "change_exact": ("to the pair (95 % sure)", "精确到单个回答对（95 % 置信）"),
     "change_between": (
         "95 % sure: between {earliest} and {latest} ({pairs} possible starts)",
@@ -208,7 +210,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "gathered": ("Evidence over time", "证据的变化"),
     "gathered_at": ("gathered ({zone})", "收集于 ({zone})"),
     "command": ("The same on the command line", "命令行中的相同操作"),
-    "act": ("Act", "处理"),
     "acknowledge": ("Acknowledge", "确认"),
     "acknowledge_help": (
         "Somebody looks after it: no reminders any more. It still tells when it gets critical, when "

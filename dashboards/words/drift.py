@@ -44,6 +44,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "unit_rate": ("rate", "比率"),
     "unit_score": ("mean", "均值"),
     "unit_rank": ("mean rank", "平均秩"),
+    "headline": ("{status}: {metric}, {slice}", "{status}：{metric}，{slice}"),
     "observed_days": (
         "Observed: all hours of the time range that are kept; without a start, the last {days} days.",
         "观测值：时间范围内保留的全部小时；未指定开始时为最近 {days} 天。",

@@ -46,8 +46,8 @@ def fill(folder: Path, migrated_at: MigratedAt) -> datetime:
 def _pairs(store: Store, start: datetime) -> None:
     """40 calm pairs of a forced KL of 0.01 to 0.1 nats, a minute apart, then 40 of 0.1 to 1.0.
 
-    Routes take turns; of the latter every fourth, all of route `extract`, has a fault on the candidate. In the second
-    calm one only the reference is faulty.
+    Routes take turns; of the latter every fourth, all of route `extract`, has a fault on the candidate. In
+    the second calm one only the reference is faulty.
     """
     writer = Writer(store)
     writer.experiment = EXPERIMENT
@@ -90,9 +90,8 @@ def _noise(store: Store, start: datetime) -> None:
     _put(store, "noise_pairs", rows)
 
 
-def alert(alert_id: str, **changed: Any) -> Alert:
+def alert(alert_id: str, start: datetime, **changed: Any) -> Alert:
     """A firing alert of the regression rate in the whole experiment."""
-    start = began()
     values: dict[str, Any] = {
         "alert_id": alert_id,
         "version": 1,
@@ -128,10 +127,11 @@ def _alerts(store: Store, start: datetime) -> None:
     write_alerts(
         store,
         [
-            alert(FIRST),
-            alert(IN_SLICE, dimension="route", slice=HOSTILE_ROUTE, severity="warning"),
+            alert(FIRST, start),
+            alert(IN_SLICE, start, dimension="route", slice=HOSTILE_ROUTE, severity="warning"),
             alert(
                 OVER,
+                start,
                 state="resolved",
                 group_key=OVER,
                 metric="kl_forced",
