@@ -11,6 +11,7 @@ from compare.rollback.command import run_command
 from compare.rollback.decisions import Decision, read_decisions
 from compare.rollback.snapshots import Snapshot
 from compare.row_values import microseconds
+from compare.store.asked import Asked
 from compare.store.client import Store
 from ingest.errors import FatalError
 from ingest.settings_rollback import RollbackSettings
@@ -67,7 +68,7 @@ def last_call(store: Store) -> Decision:
     raise FatalError("no rollback was ever called for")
 
 
-def read_approvals(store: Store, decision_id: str) -> list[Approval]:
+def read_approvals(store: Asked, decision_id: str) -> list[Approval]:
     """Return the approvals of a call, oldest first."""
     rows = store.query(
         f"SELECT {', '.join(Approval.__struct_fields__)} FROM rollback_approvals_v1"

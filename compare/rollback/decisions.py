@@ -12,6 +12,7 @@ import msgspec
 
 from compare.rollback.condition import Conditions, Says, State, from_json, to_json
 from compare.rollback.hysteresis import Standing
+from compare.store.asked import Asked
 from compare.store.client import Store
 
 Event = Literal["called", "cleared", "conditions"]
@@ -107,7 +108,7 @@ def last_decision(store: Store, experiment: str, candidate: str) -> Decision | N
 
 
 def read_decisions(
-    store: Store,
+    store: Asked,
     experiment: str = "",
     candidate: str = "",
     *,

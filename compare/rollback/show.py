@@ -14,6 +14,7 @@ from compare.rollback.decisions import Decision, Evaluation, read_decisions, rea
 from compare.rollback.hysteresis import GAP_INTERVALS
 from compare.rollback.snapshots import Snapshot, read_snapshots
 from compare.rollback.tell import told_of, untried_of
+from compare.store.asked import Asked
 from compare.store.client import Store
 from compare.visible import visible_block, visible_line
 
@@ -64,38 +65,41 @@ def read_status(
     `sinks` are those of each experiment whose settings are known.
     """
     known = sinks or {}
-    found = []
-    for evaluation in read_evaluations(store, experiment, candidate):
-        age = now - evaluation.evaluated_at
-        is_watched = age < timedelta(seconds=(GAP_INTERVALS + 1) * evaluation.interval_s)
-        call, changes = None, []
-        if evaluation.is_called:
-            changes = _changes(store, evaluation.decision_id)
-            call = changes[-1]
-        if evaluation.is_called:
-            answer, why = "called", evaluation.conditions.reason() if call is None else call.summary
-        elif not is_watched:
-            answer, why = "unknown", f"nobody has looked for {_age(age)}: is gnomon run or gnomon watch up?"
-        elif evaluation.says == "unknown":
-            answer, why = "unknown", evaluation.conditions.reason()
-        else:
-            answer, why = "not_called", evaluation.conditions.reason()
-        targets = [one for one in read_snapshots(store, evaluation.experiment) if one.why_no_target() is None]
-        found.append(
-            Status(
-                evaluation=evaluation,
-                answer=answer,
-                why=why,
-                is_watched=is_watched,
-                call=call,
-                told=_told(store, evaluation.decision_id),
-                sinks=known.get(evaluation.experiment),
-                untried=untried_of(store, changes, known.get(evaluation.experiment, []), now),
-                approvals=read_approvals(store, evaluation.decision_id) if evaluation.decision_id else [],
-                targets=targets[:_SHOWN_TARGETS],
-            )
-        )
-    return found
+    return [
+        status_of(store, evaluation, now, known.get(evaluation.experiment))
+        for evaluation in read_evaluations(store, experiment, candidate)
+    ]
+
+
+def status_of(store: Asked, evaluation: Evaluation, now: datetime, sinks: list[str] | None = None) -> Status:
+    """Return how a candidate stands that was last looked at so. `sinks` are its experiment's, if known."""
+    age = now - evaluation.evaluated_at
+    is_watched = age < timedelta(seconds=(GAP_INTERVALS + 1) * evaluation.interval_s)
+    call, changes = None, []
+    if evaluation.is_called:
+        changes = _changes(store, evaluation.decision_id)
+        call = changes[-1]
+    if evaluation.is_called:
+        answer, why = "called", evaluation.conditions.reason() if call is None else call.summary
+    elif not is_watched:
+        answer, why = "unknown", f"nobody has looked for {_age(age)}: is gnomon run or gnomon watch up?"
+    elif evaluation.says == "unknown":
+        answer, why = "unknown", evaluation.conditions.reason()
+    else:
+        answer, why = "not_called", evaluation.conditions.reason()
+    targets = [one for one in read_snapshots(store, evaluation.experiment) if one.why_no_target() is None]
+    return Status(
+        evaluation=evaluation,
+        answer=answer,
+        why=why,
+        is_watched=is_watched,
+        call=call,
+        told=_told(store, evaluation.decision_id),
+        sinks=sinks,
+        untried=untried_of(store, changes, sinks or [], now),
+        approvals=read_approvals(store, evaluation.decision_id) if evaluation.decision_id else [],
+        targets=targets[:_SHOWN_TARGETS],
+    )
 
 
 def status_text(status: Status, now: datetime) -> str:
@@ -261,11 +265,11 @@ def _short(value: Any) -> str:
     return visible_line(text, 300)
 
 
-def _told(store: Store, decision_id: str) -> list[Told]:
+def _told(store: Asked, decision_id: str) -> list[Told]:
     return [Told(*row) for row in told_of(store, decision_id)] if decision_id else []
 
 
-def _changes(store: Store, decision_id: str) -> list[Decision]:
+def _changes(store: Asked, decision_id: str) -> list[Decision]:
     """Return the changes of a call, oldest first."""
     return list(reversed(read_decisions(store, decision_id=decision_id, limit=1000)))
 

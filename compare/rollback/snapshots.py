@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from compare.row_values import microseconds
+from compare.store.asked import Asked
 from compare.store.client import Store
 from ingest.errors import FatalError
 from ingest.served import Served
@@ -239,7 +240,7 @@ def add(store: Store, snapshot: Snapshot) -> None:
     store.insert("snapshots", tuple(row), [tuple(row.values())])
 
 
-def read_snapshots(store: Store, experiment: str = "") -> list[Snapshot]:
+def read_snapshots(store: Asked, experiment: str = "") -> list[Snapshot]:
     """Return the snapshots, newest first. An empty name means every experiment."""
     rows = store.query(
         f"SELECT {', '.join(Snapshot.__struct_fields__)} FROM snapshots_v1"

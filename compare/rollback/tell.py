@@ -14,6 +14,7 @@ from typing import Protocol
 from compare.alerts.notice import Delivery
 from compare.rollback.decisions import Decision, read_decisions
 from compare.row_values import microseconds
+from compare.store.asked import Asked
 from compare.store.client import Store
 
 TELL_DAYS = 7
@@ -122,7 +123,7 @@ def _note(store: Store, decision: Decision, sink: str, delivery: Delivery, attem
     store.insert("rollback_deliveries", tuple(row), [tuple(row.values())])
 
 
-def told_of(store: Store, decision_id: str) -> list[tuple[str, str, bool, int, str, datetime]]:
+def told_of(store: Asked, decision_id: str) -> list[tuple[str, str, bool, int, str, datetime]]:
     """Return (event, sink, is_delivered, attempts, error, attempted_at) of a call, by time."""
     rows = store.query(
         "SELECT event, sink, is_delivered, attempts, error, attempted_at FROM rollback_deliveries_v1"
@@ -133,7 +134,7 @@ def told_of(store: Store, decision_id: str) -> list[tuple[str, str, bool, int, s
 
 
 def untried_of(
-    store: Store, changes: Sequence[Decision], sinks: Sequence[str], now: datetime
+    store: Asked, changes: Sequence[Decision], sinks: Sequence[str], now: datetime
 ) -> list[tuple[str, str]]:
     """Return (event, sink) of what is still to be told of a call and was never tried, in order.
 

@@ -55,7 +55,7 @@ def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
         "left:Q",
         title=say("overview.chart_bounds"),
         scale=alt.Scale(domain=[left, right], nice=False),
-        axis=alt.Axis(format="+.2~%"),
+        axis=alt.Axis(format=".2~%"),
     )
     bars = base.mark_bar(height=6, opacity=0.8).encode(x=x, x2="right:Q")
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
@@ -109,7 +109,7 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
                 "verdict:N",
                 scale=scale,
                 sort=order,
-                legend=alt.Legend(orient="bottom", title=None, columns=5),
+                legend=alt.Legend(orient="bottom", title=None, columns=3),
             ),
             tooltip=[
                 alt.Tooltip("verdict:N", title=say("overview.verdicts")),
@@ -123,7 +123,7 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
         .mark_text(color="white", fontWeight="bold")
         .encode(x="middle:Q", y=alt.Y("one:N", axis=None), text="label:N")
     )
-    chart: alt.LayerChart = alt.layer(bar, text).properties(height=120)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(bar, text).properties(height=140)  # type: ignore[assignment]
     return chart
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from dashboards.screens import overview, pair, pairs
+from dashboards.screens import alerts, drift, golden, operations, overview, pair, pairs
 
-SCREENS: dict[str, ModuleType] = {"overview": overview, "pairs": pairs, "pair": pair}
+SCREENS: dict[str, ModuleType] = {
+    "overview": overview,
+    "pairs": pairs,
+    "pair": pair,
+    "drift": drift,
+    "alerts": alerts,
+    "golden": golden,
+    "operations": operations,
+}
 """By the last part of their address, in the order of the navigation; the first is the root."""

@@ -9,6 +9,10 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, Literal
 
+import dashboards.words.alerts as alerts
+import dashboards.words.drift as drift
+import dashboards.words.golden as golden
+import dashboards.words.operations as operations
 import dashboards.words.overview as overview
 import dashboards.words.pair as pair
 import dashboards.words.pairs as pairs
@@ -17,7 +21,7 @@ import dashboards.words.shell as shell
 Language = Literal["en", "zh"]
 LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
 
-_MODULES: tuple[ModuleType, ...] = (overview, pair, pairs, shell)
+_MODULES: tuple[ModuleType, ...] = (alerts, drift, golden, operations, overview, pair, pairs, shell)
 TEXTS: dict[str, tuple[str, str]] = {
     f"{module.__name__.rpartition('.')[2]}.{key}": pair_of_texts
     for module in _MODULES
