@@ -41,6 +41,7 @@ def _public(settings: Settings) -> dict[str, object]:
             name: {
                 "url": settings.endpoints[name].url,
                 "top_logprobs": settings.endpoints[name].top_logprobs,
+                "tokens_per_day": settings.endpoints[name].tokens_per_day,
             }
             for name in endpoint_names(experiment)
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from compare.store.client import Result
+from compare.store.answer import Result
 
 
 class Asked(Protocol):

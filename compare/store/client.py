@@ -19,6 +19,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from compare.store import embedded, errors
+from compare.store.answer import Result, cost_of
 from compare.store.interrupt import Interrupt
 from compare.store.lockfile import Owner
 from compare.store.native_block import native_parts
@@ -31,28 +32,16 @@ from ingest.settings import StoreSettings
 Role = Literal["owner", "reader", "any"]
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_LIMITS = {"max_execution_time", "max_memory_usage", "max_result_rows", "max_rows_to_read"}
+_LIMITS = {
+    "limit",
+    "max_execution_time",
+    "max_memory_usage",
+    "max_result_bytes",
+    "max_result_rows",
+    "max_rows_to_read",
+}
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330
-
-
-class Result(msgspec.Struct, frozen=True):
-    """A query's answer, iterable by row. Times are aware UTC datetimes; a String that is not UTF-8
-    comes as hex.
-    """
-
-    column_names: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def dicts(self) -> list[dict[str, Any]]:
-        """One dictionary a row."""
-        return [dict(zip(self.column_names, row, strict=True)) for row in self.rows]
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -137,7 +126,7 @@ class Store:
         columns = tuple(result.column_names)
         if not columns and first_word(sql) in ("SELECT", "WITH"):
             columns = self._columns_of(sql, parameters)
-        return Result(columns, [tuple(row) for row in result.result_rows])
+        return Result(columns, [tuple(row) for row in result.result_rows], cost_of(result.summary))
 
     def command(
         self, sql: str, parameters: Mapping[str, Any] | None = None, *, use_database: bool = True

@@ -253,9 +253,10 @@ class PortQuery:
         self._elapsed = result.elapsed()
 
     def _count(self, result: Any) -> None:
-        self._read[0] += result.rows_read()
-        self._read[1] += result.bytes_read()
-        self._elapsed = max(self._elapsed, result.elapsed())
+        # Of the tables, as a server tells it; `rows_read` counts the answer. A stream tells what is new.
+        self._read[0] += result.storage_rows_read()
+        self._read[1] += result.storage_bytes_read()
+        self._elapsed += result.elapsed()
 
 
 def _quoted(value: str) -> str:

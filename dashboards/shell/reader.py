@@ -17,7 +17,8 @@ import msgspec
 import streamlit as st
 from cachetools import TTLCache
 
-from compare.store.client import Result, Store
+from compare.store.answer import Result
+from compare.store.client import Store
 from dashboards.words import Words
 from ingest.errors import RetryError
 
@@ -40,7 +41,17 @@ TEXT_VIEWS = frozenset(
 )
 """Views with texts of prompts or answers."""
 TEXT_COLUMNS = frozenset(
-    {"divergence_candidate_token", "divergence_reference_token", "message", "reasons", "search_text"}
+    {
+        "candidate_top1_token",
+        "differing_paths",
+        "divergence_candidate_token",
+        "divergence_reference_token",
+        "message",
+        "reasons",
+        "reference_top1_token",
+        "search_text",
+        "token",
+    }
 )
 """Columns of the other views that quote them."""
 _WORD = re.compile(r"\w+")
@@ -179,7 +190,7 @@ def _without_text(answer: Result) -> Result:
     for row in rows:
         for index in hidden:
             row[index] = [HIDDEN] if isinstance(row[index], list | tuple) else HIDDEN
-    return Result(answer.column_names, [tuple(row) for row in rows])
+    return Result(answer.column_names, [tuple(row) for row in rows], answer.cost)
 
 
 def _bytes_of(answer: Result) -> int:

@@ -23,11 +23,14 @@ EXPECTED = (Cancelled, TextHidden, GnomonError)
 """What `explain` has words for."""
 
 
-def explain(error: Exception, say: Words, try_again: Callable[[], None]) -> None:
-    """Say why there are no figures, and what can be done."""
+def explain(error: Exception, say: Words, try_again: Callable[[], None], *, section: str = "") -> None:
+    """Say why there are no figures, and what can be done.
+
+    `section` names the part of the page, where several may fail at once.
+    """
     if isinstance(error, Cancelled):
         st.info(say("shell.cancelled"), icon="✋")
-        st.button(say("shell.again"), on_click=again, args=(error.question,))
+        st.button(say("shell.again"), on_click=again, args=(error.question,), key=f"again-{section}")
         return
     if isinstance(error, TextHidden):
         st.info(say("shell.text_hidden"), icon="🔒")
@@ -36,7 +39,7 @@ def explain(error: Exception, say: Words, try_again: Callable[[], None]) -> None
     st.text(visible(str(error), 2_000))
     if isinstance(error, RetryError):
         st.caption(say("shell.away_hint"))
-    st.button(say("shell.again"), on_click=try_again)
+    st.button(say("shell.again"), on_click=try_again, key=f"again-{section}")
 
 
 def _headline(error: Exception) -> str:

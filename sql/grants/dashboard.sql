@@ -51,3 +51,6 @@ GRANT SELECT ON gnomon.snapshots_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.token_use_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.tokens_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.verdicts_v1 TO gnomon_dashboard;
+-- For the sizes on the explorer's page of operations: which tables there are, and their parts, none of their rows.
+GRANT SHOW TABLES ON gnomon.* TO gnomon_dashboard;
+GRANT SELECT ON system.parts TO gnomon_dashboard;

@@ -17,7 +17,7 @@ from compare.outcomes import DeliveredRange
 from compare.read_back import Preparation, ReadBack, StoredKey
 from compare.recent_ids import RecentIds
 from compare.store import Store
-from compare.store.client import Result
+from compare.store.answer import Result
 from compare.sweeper import Sweeper
 from compare.writer import Writer
 from ingest.assignment import Prepared

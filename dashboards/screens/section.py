@@ -1,0 +1,21 @@
+"""A part of a page that may fail while the others show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from compare.store.errors import StoreQueryError
+from dashboards.shell import states
+from dashboards.shell.context import Context
+from dashboards.shell.reader import Cancelled, TextHidden
+
+
+def show_section(context: Context, title: str, anchor: str, show: Callable[[Context], None]) -> None:
+    """The heading and what `show` draws, or why it cannot. A store that is away concerns the whole page."""
+    st.subheader(title, anchor=anchor)
+    try:
+        show(context)
+    except (Cancelled, TextHidden, StoreQueryError) as error:
+        states.explain(error, context.say, context.reader.forget, section=anchor)
