@@ -1,7 +1,7 @@
 # `make demo` and `make test` do all the set-up that they need. See README.md.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean system secrets audit packaging-check
+.PHONY: help demo test check bench clean system secrets audit packaging-check docs-check
 
 # The first of these that runs and is new enough (a name on the PATH may be a shim that runs nothing).
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
@@ -64,6 +64,10 @@ bench: $(INSTALLED) ## Run the benchmarks; by hand: python -m bench.soak (30 min
 	@set -e; for program in $(filter-out $(BY_HAND),$(PROGRAMS)); do \
 	  echo "== bench.$$program"; $(BIN)/python -m bench.$$program; done
 	@printf 'By hand: $(BIN)/python -m bench.%s\n' $(BY_HAND)
+
+docs-check: $(INSTALLED) ## Check links, commands, settings and SQL of the documents; list links to other hosts
+	@$(BIN)/python -m pytest -q tests/docs
+	@$(BIN)/python -m tests.docs.external
 
 packaging-check: $(INSTALLED) ## Build wheel and sdist, install each extra with pip in a fresh environment, try it
 	@PIP_ARGS="$(PIP_ARGS)" $(BIN)/python -m tests.packaging.check_installs $(PYTHONS)
