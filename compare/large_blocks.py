@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import sys
 
-LARGE_BYTES = 4 * 1024 * 1024
-"""Above what an ordinary pair needs in one piece (0.9 MB), which is better kept at hand."""
+LARGE_BYTES = 1 * 1024 * 1024
+"""Above what an ordinary pair needs in one piece (0.85 MB), which is better kept at hand."""
 
 # malloc.h
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3

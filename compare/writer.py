@@ -82,8 +82,11 @@ class Part(msgspec.Struct, frozen=True):
 
     def token(self) -> str:
         """Hex SHA-256 of the table, the columns and every value, positions among them."""
-        content = (self.table, tuple(self.columns), tuple(self.columns.values()))
-        return hashlib.sha256(msgspec.msgpack.encode(content, enc_hook=as_bytes)).hexdigest()
+        digest = hashlib.sha256(msgspec.msgpack.encode((self.table, tuple(self.columns))))
+        # Row by row: a copy of one large prompt at a time, not of all.
+        for row in zip(*self.columns.values(), strict=True):
+            digest.update(msgspec.msgpack.encode(row, enc_hook=as_bytes))
+        return digest.hexdigest()
 
 
 class WriteResult(msgspec.Struct, frozen=True):
@@ -138,11 +141,11 @@ class Writer:
         """
         self._retries = 0
         tables = rows_of(batch, redactor=self._redactor)
-        refused: list[RefusedRow] = []
-        for table in WRITE_ORDER:
-            if table in tables:
-                refused += self._write_table(batch.experiment, Part.of(table, tables[table]))
         stored = {table: len(tables[table].rows) for table in WRITE_ORDER if table in tables}
+        refused: list[RefusedRow] = []
+        for table in stored:
+            # Let go of as it is stored: large prompts are in two tables.
+            refused += self._write_table(batch.experiment, Part.of(table, tables.pop(table)))
         for row in refused:
             stored[row.table] -= 1
         return WriteResult(stored, tuple(refused), self._retries)
