@@ -156,7 +156,8 @@ def test_forced_numbers_fill_the_reference_behind_the_parting() -> None:
 
 
 def test_no_tokens_at_all() -> None:
-    both = both_of(*(one.iloc[:0] for one in frames()), 3)
+    tokens, positions, forced = frames()
+    both = both_of(tokens.iloc[:0], positions.iloc[:0], forced.iloc[:0], 3)
     assert (both.reference.texts, both.candidate.texts) == ([], [])
     assert alternatives(both).empty
     assert entropy_lower([]) is None
