@@ -1,4 +1,4 @@
-"""Lists each link to another host with the pages that have it: `python -m tests.docs.external`. Nothing is fetched."""
+"""Lists each link to another host with its pages; nothing is fetched: `python -m tests.docs.external`."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_sql_runs_on_an_empty_store(store: Store) -> None:
         if statement and statement.startswith("@"):
             if command.whole:
                 recipe = find_recipe(statement[1:])
-                store.query(recipe.statement, recipe.bind(values))
+                store.query(recipe.statement, recipe.bind(read_assignments(options["assignments"])))
                 ran += 1
         elif statement and command.whole:
             store.query(statement, values)
