@@ -55,7 +55,7 @@ def over_time(runs: pd.DataFrame, column: str, clock: Clock, say: Words) -> alt.
         shape=alt.Shape(
             "state:N",
             scale=alt.Scale(domain=list(states.values()), range=list(SHAPES.values())),
-            legend=alt.Legend(orient="bottom", title=None, columns=2, symbolOpacity=1),
+            legend=None,
         )
     )
     layers: list[alt.Chart | alt.LayerChart] = [base.mark_line(opacity=0.6), points]
@@ -66,7 +66,7 @@ def over_time(runs: pd.DataFrame, column: str, clock: Clock, say: Words) -> alt.
         layers.append(star.encode(x="at:T", y=f"{column}:Q", tooltip=tooltip))
     if column == "mean_score" and not drawn.empty:
         layers += _rule(float(drawn["least_mean_score"].iloc[-1]), say("golden.least"), NEUTRAL, "left")
-    chart: alt.LayerChart = alt.layer(*layers).properties(height=HEIGHT + 90)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(*layers).properties(height=HEIGHT + 70)  # type: ignore[assignment]
     return chart
 
 

@@ -16,6 +16,11 @@ ROW_PX = 26
 LEAST_LABELLED = 0.06
 """A share of the verdict bar that is narrower has no room for its count."""
 
+DARK = frozenset(
+    {"candidate_worse", "candidate_error", "reference_worse", "reference_error", "both_error", "match"}
+)
+"""Verdicts whose colour is read better with white on it."""
+
 _SIDES = ("over", "under", "across")
 
 
@@ -96,6 +101,7 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
         f"{pairs:,}" if share >= LEAST_LABELLED else ""
         for pairs, share in zip(drawn["pairs"], drawn["share"], strict=True)
     ]
+    drawn["ink"] = ["white" if name in DARK else "black" for name in drawn["verdict"]]
     drawn["middle"] = drawn["share"].cumsum() - drawn["share"] / 2
     scale = alt.Scale(domain=order, range=[VERDICTS[name] for name in order])
     bar = (
@@ -120,8 +126,13 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
     )
     text = (
         alt.Chart(drawn)
-        .mark_text(color="white", fontWeight="bold")
-        .encode(x="middle:Q", y=alt.Y("one:N", axis=None), text="label:N")
+        .mark_text(fontWeight="bold")
+        .encode(
+            x="middle:Q",
+            y=alt.Y("one:N", axis=None),
+            text="label:N",
+            color=alt.Color("ink:N", scale=None, legend=None),
+        )
     )
     chart: alt.LayerChart = alt.layer(bar, text).properties(height=140)  # type: ignore[assignment]
     return chart

@@ -45,6 +45,7 @@ def show_runs(context: Context) -> None:
     if not runs["is_baseline"].any():
         st.caption(say("golden.baseline_none"))
     _charts(context, runs)
+    st.caption(say("golden.shapes"))
     chosen = _choose(context, runs.iloc[::-1].reset_index(drop=True))
     show_run(context, chosen, runs)
 

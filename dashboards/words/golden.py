@@ -153,6 +153,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "least": ("asked for", "要求"),
     "role_candidate": ("candidate", "候选方"),
     "role_reference": ("reference", "参考方"),
+    "shapes": ("● passed · ✚ failed · ◆ incomplete · ★ baseline", "● 通过 · ✚ 未通过 · ◆ 未完成 · ★ 基线"),
     "unscored": ("{what}: no run of this time range has it.", "{what}：此时间范围内没有运行有此值。"),
     "run": ("Run {id} of {time}", "运行 {id}，{time}"),
     "run_why": ("Why it did not pass", "未通过的原因"),
