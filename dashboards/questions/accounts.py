@@ -44,9 +44,9 @@ def lag(asked: Asked, series: Series) -> dict[str, Any] | None:
         found = frame(asked, sql, series.parameters())
     else:
         sql = (
-            "SELECT sum(lag_mean_ms * records) / sum(records) / 1000 AS mean_s,"
-            " max(lag_max_ms) / 1000 AS max_s, sum(records) AS records, max(minute) AS last_at"
-            " FROM rollup_minutes_v1"
+            "SELECT sum(lag_mean_ms * minutes.records) / sum(minutes.records) / 1000 AS mean_s,"
+            " max(lag_max_ms) / 1000 AS max_s, sum(minutes.records) AS records, max(minute) AS last_at"
+            " FROM rollup_minutes_v1 AS minutes"
             " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
             " AND kind = 'compared' AND minute > {oldest:DateTime('UTC')}"
         )

@@ -7,7 +7,7 @@ give the same sums by steps of time, and all figures are made from these.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -44,6 +44,7 @@ QUANTILES = {
 }
 """Name to the score and the level; the names are those of the rollups."""
 
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_SERIES = "experiment = {experiment:String} AND candidate = {candidate:String}"
 _VERDICTS = tuple(kind.value for kind in VerdictKind)
 _COUNTED = (
@@ -153,8 +154,8 @@ def quantiles(
     else:
         # A view with parameters: it merges the states of the range, which no grouping of finished ones could.
         bounds = {
-            "start": int(start.timestamp()) // 3600 * 3600 if start else 0,
-            "end": int((end or series.until + timedelta(days=8)).timestamp()),
+            "start": _seconds(start.replace(minute=0, second=0, microsecond=0) if start else _FIRST),
+            "end": _seconds(end or series.until + timedelta(days=8)),
         }
         sql = (
             f"SELECT {', '.join(QUANTILES)} FROM rollup_range_v1(start = {{start:DateTime('UTC')}},"
@@ -200,10 +201,10 @@ def _of_rollups(
     within, bounds = "", dict[str, Any]()
     if start is not None:
         within += " AND hour >= toStartOfHour({start:DateTime('UTC')})"
-        bounds["start"] = int(start.timestamp())
+        bounds["start"] = _seconds(start)
     if end is not None:
         within += " AND hour < {end:DateTime('UTC')}"
-        bounds["end"] = int(end.timestamp())
+        bounds["end"] = _seconds(end)
     # One query of the hours and of the slices: planning one takes longer than reading what both need.
     both = frame(
         asked,
@@ -248,6 +249,11 @@ def _of_pairs(
         named,
     )
     return bins, faults
+
+
+def _seconds(at: datetime) -> str:
+    """A time as ClickHouse reads it for DateTime('UTC'): ten digits, within what the type holds."""
+    return f"{min(max(int(at.timestamp()), 0), 2**32 - 1):010d}"
 
 
 def _within_pairs(start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:

@@ -14,6 +14,7 @@ import pytest
 from compare.rollups.rebuild import Rollups
 from compare.store import Store, open_store
 from dashboards.questions import summary
+from dashboards.questions.accounts import lag
 from tests.compare.rollups.raw_rows import TODAY, YESTERDAY, pair, put
 from tests.fixtures.stores import MigratedAt
 
@@ -109,6 +110,32 @@ def test_a_range_narrows_the_figures(store: Store, rolled: summary.Series, of_ro
         low, high = np.quantile(known, [max(level - 0.05, 0), min(level + 0.05, 1)])
         value = found[name]
         assert value is not None and low * (1 - 1e-6) <= value <= high * (1 + 1e-6)
+
+
+def test_the_lag_is_of_the_last_hour(store: Store, rolled: summary.Series) -> None:
+    last = max(row["ingested_at"] for row in OF_Q4)
+    # Rows are whole minutes apart: the last hour holds its sixty minutes either way.
+    lags = [
+        (row["ingested_at"] - row["mirrored_at"]).total_seconds()
+        for row in OF_Q4
+        if row["ingested_at"] > last - timedelta(hours=1)
+    ]
+    for series in (SERIES, rolled):
+        found = lag(store, series)
+        assert found is not None and found["records"] == len(lags)
+        assert found["mean_s"] == pytest.approx(sum(lags) / len(lags))
+        assert found["max_s"] == max(lags)
+    assert lag(store, summary.Series("nobody", "q4")) is None
+
+
+def test_an_open_range_and_one_from_long_ago_are_the_whole(store: Store, rolled: summary.Series) -> None:
+    for series in (SERIES, rolled):
+        whole = summary.quantiles(store, series)
+        assert None not in whole.values()
+        for year in (1960, 1971):
+            start, end = datetime(year, 1, 1, 5, 30, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+            assert summary.quantiles(store, series, start, end) == whole
+            check(summary.summary(store, series, start, end))
 
 
 def test_an_empty_range_has_no_figures(store: Store, rolled: summary.Series) -> None:
