@@ -2,8 +2,8 @@
 
 glibc takes a block of 128 KiB or more from the system and gives it back when it is freed, but learns from
 each such block, up to 32 MiB, to keep the next ones of its size in the heap of the thread that asks. A record
-of 15 MiB is held in a dozen forms by half a dozen threads, and each heap kept the room of its own for good:
-ten such records peaked at 1,704 MiB, and a third less without that.
+of 15 MiB is held in a dozen forms by half a dozen threads, and each heap kept the room of its own for good.
+What that took is in docs/design/0007.
 """
 
 from __future__ import annotations
