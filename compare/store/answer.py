@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+Row = tuple[Any, ...]
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -20,14 +22,15 @@ class Cost(msgspec.Struct, frozen=True):
 
 class Result(msgspec.Struct, frozen=True):
     """A query's answer, iterable by row. Times are aware UTC datetimes; a String that is not UTF-8
-    comes as hex. `cost` is None where the store did not tell it.
+    comes as hex. `cost` is None where the store did not tell it; `is_cut` tells of rows that were left out.
     """
 
     column_names: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
+    rows: list[Row]
     cost: Cost | None = None
+    is_cut: bool = False
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
     def __len__(self) -> int:
@@ -36,6 +39,33 @@ class Result(msgspec.Struct, frozen=True):
     def dicts(self) -> list[dict[str, Any]]:
         """One dictionary a row."""
         return [dict(zip(self.column_names, row, strict=True)) for row in self.rows]
+
+
+def first_rows(blocks: Iterable[Sequence[Sequence[Any]]], rows: int, size: int) -> tuple[list[Row], bool]:
+    """The first `rows` rows of the blocks and of about `size` bytes, and whether there are more."""
+    kept: list[Row] = []
+    taken = 0
+    for block in blocks:
+        for row in block:
+            taken += bytes_of(row)
+            if len(kept) == rows or taken > size:
+                return kept, True
+            kept.append(tuple(row))
+    return kept, False
+
+
+def bytes_of(row: Sequence[Any]) -> int:
+    """About the memory that it takes: 32 bytes a cell, more for text, and what lists hold."""
+    size = 0
+    for cell in row:
+        size += 32
+        if isinstance(cell, str | bytes):
+            size += len(cell)
+        elif isinstance(cell, list | tuple):
+            size += bytes_of(cell)
+        elif isinstance(cell, dict):
+            size += bytes_of(tuple(cell)) + bytes_of(tuple(cell.values()))
+    return size
 
 
 def cost_of(summary: Mapping[str, Any]) -> Cost | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,12 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 import clickhouse_connect
-import lz4.frame  # type: ignore[import-untyped]
 import msgspec
-from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from compare.store import embedded, errors
-from compare.store.answer import Result, cost_of
+from compare.store.answer import Result, cost_of, first_rows
+from compare.store.connection import Connection
 from compare.store.interrupt import Interrupt
 from compare.store.lockfile import Owner
 from compare.store.native_block import native_parts
@@ -34,36 +33,14 @@ Role = Literal["owner", "reader", "any"]
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LIMITS = {
     "limit",
+    "max_block_size",
     "max_execution_time",
     "max_memory_usage",
-    "max_result_bytes",
     "max_result_rows",
     "max_rows_to_read",
 }
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330
-
-
-class Connection(msgspec.Struct, frozen=True):
-    """One way to the store that is open now; `where` names it for people."""
-
-    client: Client
-    where: str
-    on_close: Callable[[], None] = lambda: None
-    interrupt: Callable[[], None] = lambda: None
-    place: Literal["here", "loopback", "far"] = "here"
-
-    def close(self) -> None:
-        """Close what this connection opened."""
-        self.client.close()
-        self.on_close()
-
-    def body(self, parts: list[bytes]) -> bytes | Generator[bytes, None, None]:
-        """What is sent: compressed if far, for a network is slower than LZ4, memory and loopback are not."""
-        if self.place == "here":
-            # Written to a file piece by piece: joined first, a block takes its size in memory once more.
-            return (part for part in parts)
-        return lz4.frame.compress(b"".join(parts)) if self.place == "far" else b"".join(parts)
 
 
 class Store:
@@ -112,9 +89,7 @@ class Store:
         """Run one statement that answers with rows. `parameters` are bound by the server:
         `{name:Type}` in the SQL. `settings` are ClickHouse's, such as limits of this query.
         """
-        self._guard(sql)
-        if format_at_end(sql):
-            raise FatalError(f"store {self.where}: leave FORMAT out of the query, its result is read as rows")
+        self._guard_rows(sql)
         with self._lost_if_away():
             client = self._connected().client
             try:
@@ -127,6 +102,37 @@ class Store:
         if not columns and first_word(sql) in ("SELECT", "WITH"):
             columns = self._columns_of(sql, parameters)
         return Result(columns, [tuple(row) for row in result.result_rows], cost_of(result.summary))
+
+    def query_some(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        rows: int,
+        size: int,
+    ) -> Result:
+        """As `query`, but the first `rows` rows and about `size` bytes only, however long the answer is.
+
+        The store is not read on after them. A server may still make a block larger than `size`: bound that
+        with `max_block_size`.
+        """
+        self._guard_rows(sql)
+        with self._lost_if_away():
+            client = self._connected().client
+            try:
+                stream = client.query_row_block_stream(
+                    sql, parameters=dict(parameters or {}), settings=dict(settings or {})
+                )
+                with stream:
+                    kept, is_cut = first_rows(stream, rows, size)
+                    columns = tuple(getattr(stream.source, "column_names", ()))
+                    cost = cost_of(getattr(stream.source, "summary", {}))
+            except ClickHouseError as error:
+                raise errors.of_query(error, self.where) from error
+            except RuntimeError as error:
+                raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
+        return Result(columns, kept, cost, is_cut)
 
     def command(
         self, sql: str, parameters: Mapping[str, Any] | None = None, *, use_database: bool = True
@@ -226,6 +232,11 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _guard_rows(self, sql: str) -> None:
+        self._guard(sql)
+        if format_at_end(sql):
+            raise FatalError(f"store {self.where}: leave FORMAT out of the query, its result is read as rows")
 
     def _guard(self, sql: str) -> None:
         reason = why_not_read_only(sql) if self._is_read_only else None

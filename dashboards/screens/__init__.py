@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from dashboards.screens import alerts, drift, golden, operations, overview, pair, pairs
+from dashboards.screens import alerts, drift, golden, operations, overview, pair, pairs, sql
 
 SCREENS: dict[str, ModuleType] = {
     "overview": overview,
@@ -14,5 +14,6 @@ SCREENS: dict[str, ModuleType] = {
     "alerts": alerts,
     "golden": golden,
     "operations": operations,
+    "sql": sql,
 }
 """By the last part of their address, in the order of the navigation; the first is the root."""

@@ -17,7 +17,7 @@ import msgspec
 import streamlit as st
 from cachetools import TTLCache
 
-from compare.store.answer import Result
+from compare.store.answer import Result, bytes_of
 from compare.store.client import Store
 from dashboards.words import Words
 from ingest.errors import RetryError
@@ -111,26 +111,55 @@ class Reader:
 
         Raises what the store raises, Cancelled, and TextHidden for texts that this session may not see.
         """
-        if not self.shows_text and not TEXT_VIEWS.isdisjoint(_WORD.findall(sql)):
-            raise TextHidden
+        self._check(sql)
         question = msgspec.json.encode([self._store.where, sql, parameters, settings], enc_hook=str)
         answer = self._answers.get(question)
         if answer is None:
-            answer = self._ask(question, sql, parameters, settings)
+            answer = self._ask(question, lambda: self._store.query(sql, parameters, settings))
             self._answers.keep(question, answer)
+        return answer if self.shows_text else _without_text(answer)
+
+    def some(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None,
+        settings: Mapping[str, Any] | None,
+        *,
+        rows: int,
+        size: int,
+    ) -> Result:
+        """The first rows and bytes of what a person asks. Raises as `query` does; nothing is remembered."""
+        self._check(sql)
+        question = msgspec.json.encode([self._store.where, sql, parameters, settings, rows], enc_hook=str)
+        answer = self._ask(
+            question, lambda: self._store.query_some(sql, parameters, settings, rows=rows, size=size)
+        )
+        return answer if self.shows_text else _without_text(answer)
+
+    def apart(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None,
+        settings: Mapping[str, Any] | None,
+        *,
+        rows: int,
+        size: int,
+    ) -> Result:
+        """As `some`, from another thread and without a word on the page: for downloads."""
+        self._check(sql)
+        with self._store.another() as store:
+            answer = store.query_some(sql, parameters, settings, rows=rows, size=size)
         return answer if self.shows_text else _without_text(answer)
 
     def forget(self) -> None:
         """Ask anew from now on, in all sessions: something was written."""
         self._answers.forget()
 
-    def _ask(
-        self,
-        question: bytes,
-        sql: str,
-        parameters: Mapping[str, Any] | None,
-        settings: Mapping[str, Any] | None,
-    ) -> Result:
+    def _check(self, sql: str) -> None:
+        if not self.shows_text and not TEXT_VIEWS.isdisjoint(_WORD.findall(sql)):
+            raise TextHidden
+
+    def _ask(self, question: bytes, run: Callable[[], Result]) -> Result:
         name = f"cancelled-{hash(question):x}"
         if st.session_state.get(name):
             raise Cancelled(name)
@@ -138,7 +167,7 @@ class Reader:
 
         def ask() -> None:
             try:
-                asked.set_result(self._store.query(sql, parameters, settings))
+                asked.set_result(run())
             except BaseException as error:  # noqa: BLE001 - handed to the page's thread, whatever it is
                 asked.set_exception(error)
 
@@ -190,10 +219,8 @@ def _without_text(answer: Result) -> Result:
     for row in rows:
         for index in hidden:
             row[index] = [HIDDEN] if isinstance(row[index], list | tuple) else HIDDEN
-    return Result(answer.column_names, [tuple(row) for row in rows], answer.cost)
+    return msgspec.structs.replace(answer, rows=[tuple(row) for row in rows])
 
 
 def _bytes_of(answer: Result) -> int:
-    """About the memory that it takes: 32 bytes a cell, more for text."""
-    cells = (cell for row in answer for cell in row)
-    return 64 + sum(32 + (len(cell) if isinstance(cell, str | bytes | list | tuple) else 0) for cell in cells)
+    return 64 + sum(map(bytes_of, answer))

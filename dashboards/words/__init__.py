@@ -17,11 +17,12 @@ import dashboards.words.overview as overview
 import dashboards.words.pair as pair
 import dashboards.words.pairs as pairs
 import dashboards.words.shell as shell
+import dashboards.words.sql_box as sql_box
 
 Language = Literal["en", "zh"]
 LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
 
-_MODULES: tuple[ModuleType, ...] = (alerts, drift, golden, operations, overview, pair, pairs, shell)
+_MODULES: tuple[ModuleType, ...] = (alerts, drift, golden, operations, overview, pair, pairs, shell, sql_box)
 TEXTS: dict[str, tuple[str, str]] = {
     f"{module.__name__.rpartition('.')[2]}.{key}": pair_of_texts
     for module in _MODULES

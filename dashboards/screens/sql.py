@@ -1,0 +1,198 @@
+"""SQL: the recipes, and a box for one's own statement; rows as a table, a chart and a file."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from compare.recipes import Recipe, shown_default
+from compare.store import migrate
+from compare.store.errors import StoreQueryError
+from dashboards.questions import sql_box as questions
+from dashboards.questions.sql_box import Statement
+from dashboards.screens.operations_storage import size_words
+from dashboards.screens.sql_result import Answered, show_answer
+from dashboards.shell import states
+from dashboards.shell.address import LONGEST_VALUE
+from dashboards.shell.context import Context, utc_now
+from dashboards.shell.hostile import in_markdown, visible
+from dashboards.shell.reader import Cancelled, TextHidden
+from ingest.errors import FatalError, RetryError
+
+ICON = ":material/terminal:"
+
+RECIPE, OWN = "recipe", "own"
+LONGEST_SQL = 100_000
+FIRST_STATEMENT = """SELECT verdict, count() AS pairs, round(avg(severity), 3) AS severity_mean
+FROM pairs_v1
+WHERE experiment = {experiment:String} AND candidate = {candidate:String}
+GROUP BY verdict
+ORDER BY pairs DESC"""
+_WANTED = "sql wanted"
+_ANSWER = "sql answer"
+_TEXT = "sql text"
+_KEPT = "sql kept"
+
+
+def show(context: Context) -> None:
+    """The whole page."""
+    say = context.say
+    st.title(say("sql_box.title"))
+    mode = RECIPE
+    if context.visitor.shows_text:
+        mode = context.address.choice(
+            st.container(),
+            say("sql_box.mode"),
+            "mode",
+            (RECIPE, OWN),
+            lambda mode: say(f"sql_box.mode_{mode}"),
+        )
+    else:
+        st.info(say("sql_box.own_hidden"), icon="🔒")
+    statement, name, may_start = _recipe(context) if mode == RECIPE else _own(context)
+    st.caption(
+        say(
+            "sql_box.limits",
+            seconds=questions.SECONDS,
+            rows=f"{questions.PAGE_ROWS:,}",
+            size=size_words(questions.PAGE_BYTES),
+        )
+    )
+    pressed = st.button(say("sql_box.run"), type="primary", icon=":material/play_arrow:")
+    if pressed or may_start:
+        st.session_state[_WANTED] = statement
+    if pressed:
+        st.session_state.pop(_ANSWER, None)
+    if st.session_state.get(_WANTED) != statement:
+        st.caption(say("sql_box.press"))
+        return
+    if mode == RECIPE:
+        context.address.keep("run", "1")
+    answered = _answered(context, statement)
+    if answered is not None:
+        show_answer(context, answered, name)
+
+
+def _recipe(context: Context) -> tuple[Statement, str, bool]:
+    """The chosen recipe with its values, its name, and whether a link asks to run it now."""
+    say, address = context.say, context.address
+    # A recipe is ours and bounded: a link may run it. A statement of a stranger waits for a press of Run.
+    may_start = address.text("run") == "1" and address.is_new("run", "recipe")
+    known = questions.recipes(shows_text=context.visitor.shows_text)
+    chosen = address.selectbox(
+        st.container(),
+        say("sql_box.recipe"),
+        "recipe",
+        list(known),
+        show=lambda name: f"@{name}: {known[name].question}",
+    )
+    recipe = known[chosen]
+    st.caption(
+        f"{say('sql_box.grain', grain=in_markdown(recipe.grain, 400))} {in_markdown(recipe.note, 1_000)}"
+    )
+    given = _values(context, recipe)
+    with st.expander(say("sql_box.statement")):
+        st.code(recipe.statement, language="sql", wrap_lines=True)
+    return Statement(recipe.statement, dict(recipe.bind(given))), recipe.name, may_start
+
+
+def _values(context: Context, recipe: Recipe) -> dict[str, str]:
+    """What was typed for the parameters; nothing where a parameter that is no text was left empty."""
+    say, given = context.say, dict[str, str]()
+    if not recipe.parameters:
+        return given
+    columns = st.columns(min(len(recipe.parameters), 4))
+    for number, parameter in enumerate(recipe.parameters):
+        # Two recipes may have other defaults for the same name.
+        name = f"{recipe.name}.{parameter.name}"
+        first = context.series.experiment if parameter.name == "experiment" else parameter.default
+        if name not in st.session_state and not context.address.is_new(name):
+            st.session_state[name] = first or ""
+        text = context.address.text_input(
+            columns[number % len(columns)],
+            in_markdown(parameter.name),
+            name,
+            help=say(
+                "sql_box.parameter_help",
+                type=in_markdown(parameter.type),
+                meaning=in_markdown(parameter.meaning, 400),
+                default=in_markdown(shown_default(parameter)),
+            ),
+        )
+        # Empty is a value too: all experiments.
+        context.address.keep(name, text)
+        if text or parameter.type == "String":
+            given[parameter.name] = text
+    return given
+
+
+def _own(context: Context) -> tuple[Statement, str, bool]:
+    say, address = context.say, context.address
+    linked = address.text("sql")
+    if linked and address.is_new("sql"):
+        st.session_state[_TEXT] = linked
+    elif _TEXT not in st.session_state:
+        # The widget forgets on another page what was typed here.
+        st.session_state[_TEXT] = st.session_state.get(_KEPT, FIRST_STATEMENT)
+    sql = st.text_area(
+        say("sql_box.box"),
+        key=_TEXT,
+        height=220,
+        max_chars=LONGEST_SQL,
+        help=say("sql_box.box_help", experiment="`{experiment:String}`", candidate="`{candidate:String}`"),
+    ).strip()
+    st.session_state[_KEPT] = sql
+    if len(sql) <= LONGEST_VALUE:
+        address.keep("sql", *([sql] if sql else []))
+    else:
+        st.caption(say("sql_box.long"))
+    views = migrate.shipped_views()
+    with st.expander(say("sql_box.views", count=len(views))):
+        st.caption(say("sql_box.views_note"))
+        st.code(" ".join(sorted(views)), language=None, wrap_lines=True)
+    return questions.bound(sql, context.series.parameters()), "gnomon", False
+
+
+def _answered(context: Context, statement: Statement) -> Answered | None:
+    """The answer, kept as long as the same is asked; None if there is none, which is then said."""
+    say = context.say
+    known: Answered | None = st.session_state.get(_ANSWER)
+    if known is not None and known.statement == statement:
+        return known
+    if not statement.sql:
+        st.info(say("sql_box.empty"))
+        return None
+    try:
+        if reason := questions.why_refused(statement.sql):
+            st.error(say("sql_box.refused", reason=in_markdown(reason, 300)))
+            return None
+        began = time.monotonic()
+        result = questions.run(context.reader, statement)
+    except (Cancelled, TextHidden) as error:
+        states.explain(error, say, lambda: None)
+        return None
+    except RetryError as error:
+        # Too slow or too large for its limits is no reason to take the page away.
+        states.explain(error, say, context.reader.forget)
+        return None
+    except FatalError as error:
+        _refused(context, statement.sql, error)
+        return None
+    answered = Answered(statement, result, time.monotonic() - began, utc_now())
+    st.session_state[_ANSWER] = answered
+    return answered
+
+
+def _refused(context: Context, sql: str, error: FatalError) -> None:
+    say, message = context.say, str(error)
+    if isinstance(error, StoreQueryError) and error.code in states.NO_RIGHT | states.TOO_LARGE:
+        states.explain(error, say, context.reader.forget)
+        return
+    at = questions.position(message)
+    if at is None:
+        st.error(say("sql_box.error"))
+    else:
+        st.error(say("sql_box.error_at", line=at[0], column=at[1]))
+        st.code(visible(questions.pointed(sql, *at)), language=None)
+    st.text(visible(message, 2_000))
