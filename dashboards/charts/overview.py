@@ -134,7 +134,7 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
             color=alt.Color("ink:N", scale=None, legend=None),
         )
     )
-    chart: alt.LayerChart = alt.layer(bar, text).properties(height=140)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(bar, text).properties(height=80 + 24 * -(-len(order) // 3))  # type: ignore[assignment]
     return chart
 
 
@@ -192,7 +192,7 @@ def over_time(
             "value:Q",
             title=title,
             scale=alt.Scale(zero=True),
-            axis=alt.Axis(format="%" if "%" in form else "~g"),
+            axis=alt.Axis(format="~%" if "%" in form else ",~f" if "," in form else "~g"),
         ),
         color=alt.Color(
             "line:N",

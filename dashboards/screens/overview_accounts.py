@@ -25,21 +25,26 @@ def show_accounts(context: Context) -> None:
     if not int(row["consumed"]):
         st.info(say("overview.accounting_none"))
         return
+    behind = lag(context.reader, context.series)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.metric(say("overview.consumed"), f"{int(row['consumed']):,}", width="content")
         for sign, name in zip("=+++", OUTCOMES, strict=True):
             st.markdown(f"### {sign}", width="content")
             st.metric(say(f"overview.{name}"), f"{int(row[name]):,}", width="content")
-        st.markdown("### ·", width="content")
         st.metric(say("overview.unaccounted"), f"{int(row['unaccounted']):,}", width="content")
         if int(row["lost_retention"]):
             st.metric(say("overview.lost"), f"{int(row['lost_retention']):,}", width="content")
-        _lag(context)
+        if behind is not None:
+            mean = say("overview.seconds", number=f"{behind['mean_s']:,.1f}")
+            st.metric(say("overview.lag"), mean, width="content")
     st.caption(say("overview.accounting_note"))
-    if int(row["unaccounted"]):
-        st.warning(say("overview.unaccounted_note", count=f"{int(row['unaccounted']):,}"))
-    behind = lag(context.reader, context.series)
-    if behind is not None:
+    open_ones = int(row["unaccounted"])
+    if open_ones:
+        key = "overview.unaccounted_note" if open_ones > 0 else "overview.too_many"
+        st.warning(say(key, count=f"{abs(open_ones):,}"))
+    if behind is None:
+        st.caption(say("overview.lag_none"))
+    else:
         most, at = say("overview.seconds", number=f"{behind['max_s']:,.1f}"), pd.Timestamp(behind["last_at"])
         st.caption(
             say(
@@ -51,14 +56,3 @@ def show_accounts(context: Context) -> None:
         )
     if "operations" in context.pages:
         context.link("operations", say("overview.to_operations"), icon=":material/speed:")
-
-
-def _lag(context: Context) -> None:
-    say = context.say
-    behind = lag(context.reader, context.series)
-    if behind is None:
-        st.caption(say("overview.lag_none"))
-        return
-    st.metric(
-        say("overview.lag"), say("overview.seconds", number=f"{behind['mean_s']:,.1f}"), width="content"
-    )

@@ -126,7 +126,7 @@ def _similarity(
 
 def _schema(context: Context, totals: Mapping[str, Any], verdict: ShipVerdict | None) -> None:
     say, pairs, count = context.say, totals["schema_pairs"], totals["schema_regressions"]
-    floor = say("overview.floor_none")
+    floor = say("overview.floor_none" if verdict else "overview.floor_unknown")
     for one in verdict.validity if verdict else ():
         if one.kind == "schema" and one.noise_pairs:
             floor = say("overview.schema_floor", flips=f"{one.noise_flips:,}", pairs=f"{one.noise_pairs:,}")
@@ -186,7 +186,7 @@ def _floor(context: Context, verdict: ShipVerdict | None, metric: str) -> str:
             # A distance of a score where more is better is its negative.
             number = f"{abs(one.floor.floor):.4g}"
             return context.say("overview.floor", number=number, count=f"{one.floor.requests:,}")
-    return context.say("overview.floor_none")
+    return context.say("overview.floor_none" if verdict else "overview.floor_unknown")
 
 
 def show_verdicts(context: Context, figures: Summary) -> None:

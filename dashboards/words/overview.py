@@ -243,6 +243,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "schema_link": ("JSON faults, candidate only", "仅候选方的 JSON 故障"),
     "floor": ("floor {number} (asked twice: n = {count})", "基底 {number}（被问两次：n = {count}）"),
+    "floor_unknown": ("floor: told by the verdict", "基底：由判定给出"),
     "floor_none": ("floor: not measured", "基底：未测量"),
     "latency_candidate": ("Latency of the candidate, median", "候选方延迟中位数"),
     "latency_reference": ("Latency of the reference, median", "参考方延迟中位数"),
@@ -304,6 +305,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "unaccounted_note": (
         "{count} consumed records have no outcome yet, or were lost.",
         "{count} 条已消费记录尚无结果，或已丢失。",
+    ),
+    "too_many": (
+        "{count} more outcomes are stored than records were consumed.",
+        "已存的结果比已消费的记录多 {count} 条。",
     ),
     "lost": ("lost to retention", "因保留期丢失"),
     "lag": ("lag, mean", "滞后均值"),
