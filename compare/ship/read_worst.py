@@ -46,7 +46,7 @@ def _texts(store: Asked, scope: Scope, row: dict[str, Any]) -> dict[str, str | N
     parameters = {**scope.parameters, **{name: row[name] for name in ("topic_id", "partition", "offset")}}
     cut = f"leftUTF8(%s, {TEXT_CHARACTERS})"
     request = store.query(f"SELECT {cut % 'body'} FROM requests_v1{where}", parameters).rows
-    answers = dict(
+    answers: dict[str, str | None] = dict(
         store.query(
             f"SELECT toString(role), {cut % 'text'} FROM observations_v1{where}"
             " AND experiment = {experiment:String}"

@@ -17,7 +17,7 @@ from compare.ship.bounds import Counts
 from compare.ship.decide import at_margin, decide
 from compare.ship.model import Evidence, ShipVerdict, Tally, Terms
 from compare.ship.statements import headline, need_line
-from compare.store.client import Result
+from compare.store.answer import Result
 from compare.store.errors import StoreQueryError
 from dashboards.questions import overview as questions
 from dashboards.questions.summary import Series
