@@ -41,7 +41,7 @@ class CompareStage:
     """
 
     def __init__(self, compare: Compare, max_pairs: int = 16) -> None:
-        """`max_pairs` in a group: with 16 a pair costs 4 % more than with 64, with 8 it costs 10 % more."""
+        """`max_pairs` in a group: what smaller ones cost is in docs/design/0007."""
         self._compare = compare
         self._max_pairs = max_pairs
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=max_pairs)
