@@ -15,11 +15,14 @@ from compare.store.client import Store
 from ingest.errors import FatalError
 from ingest.served import Served
 from ingest.settings_convert import nearest
+from ingest.settings_golden import GoldenSettings
 from ingest.settings_types import Name
 
 _TOLD = Served.__struct_fields__
 """What a golden run knows of what served."""
 _MAX_FILE_BYTES = 1024 * 1024
+LEAST_MEAN_SCORE = GoldenSettings().fail_mean_score
+"""Whatever a command or settings let pass: what is no better than condition A is nothing to go back to."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +66,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             return (
                 f"snapshot {self.name}: golden run {self.golden_run_id} {self.golden_status} ({score}); "
                 "only one whose golden run passed can be a target"
+            )
+        if self.golden_mean_score is not None and self.golden_mean_score < LEAST_MEAN_SCORE:
+            return (
+                f"snapshot {self.name}: golden run {self.golden_run_id} passed by the terms of its command with "
+                f"score {self.golden_mean_score:.3f}; under {LEAST_MEAN_SCORE} a run speaks for a rollback itself"
             )
         return None
 

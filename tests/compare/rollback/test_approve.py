@@ -74,6 +74,11 @@ def test_a_snapshot_of_what_serves_and_its_last_golden_run(planter: Planter) -> 
         f"snapshot good: golden run {low} failed (score 0.700); "
         "only one whose golden run passed can be a target"
     )
+    lax = planter.golden(0.79, ago_s=8, status="passed")
+    assert serving(planter).why_no_target() == (
+        f"snapshot good: golden run {lax} passed by the terms of its command with score 0.790; "
+        "under 0.8 a run speaks for a rollback itself"
+    )
     passed = planter.golden(0.95, ago_s=5, status="passed")
     made = serving(planter, image="registry/vllm@sha256:1", weights_sha256="ab12")
     assert made.why_no_target() is None
