@@ -12,6 +12,7 @@ from dashboards.words import Words
 
 HEIGHT = 260
 
+_CLOCK = alt.Axis(format={"hours": "%H:%M", "minutes": "%H:%M", "date": "%b %d", "day": "%b %d"})  # type: ignore[arg-type]
 _COLOURS = {"compared": GOOD, "skipped": NEUTRAL, "failed": WARN, "dead_letter": CANDIDATE}
 
 
@@ -35,7 +36,7 @@ def throughput(records: pd.DataFrame, step: int, clock: Clock, say: Words) -> al
         alt.Chart(drawn.drop(columns=["at"]))
         .mark_rect()
         .encode(
-            x=alt.X("begin:T", title=time),
+            x=alt.X("begin:T", title=time, axis=_CLOCK),
             x2="end:T",
             y=alt.Y("bottom:Q", title=say("operations.axis_rate"), scale=alt.Scale(zero=True)),
             y2="top:Q",
@@ -65,11 +66,11 @@ def lag(steps: pd.DataFrame, clock: Clock, say: Words) -> alt.Chart:
     drawn = steps.assign(at=clock.wall(steps["at"])).rename(columns=names)
     long = drawn.melt(["at", "records"], list(names.values()), "line", "seconds")
     time = say("operations.axis_time", zone=clock.name)
-    legend = alt.Legend(orient="top", title=None)
+    legend = alt.Legend(orient="top", title=None, symbolType="stroke")
     dashes = alt.Scale(domain=list(names.values()), range=[[1, 0], [6, 3]])
     base = alt.Chart(long).mark_line(point=alt.OverlayMarkDef(size=20))
     chart: alt.Chart = base.encode(
-        x=alt.X("at:T", title=time),
+        x=alt.X("at:T", title=time, axis=_CLOCK),
         y=alt.Y("seconds:Q", title=say("operations.axis_lag"), scale=alt.Scale(zero=True)),
         color=alt.Color(
             "line:N", scale=alt.Scale(domain=list(names.values()), range=[REFERENCE, PURPLE]), legend=legend

@@ -17,8 +17,15 @@ __all__ = ["in_markdown", "visible", "visible_line"]
 LABEL_CHARACTERS = 120
 
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@/=^\"'])")
+_LINKED = re.compile(r"(?i)(?<=http)(?=s?://)|(?<=www)(?=\.)|(?<=@)")
+"""Where Markdown's readers find addresses in the text itself, after its escapes are gone."""
+_JOINER = "\u2060"
+"""Has no width, and no address goes on behind it."""
 
 
 def in_markdown(text: str, limit: int = LABEL_CHARACTERS) -> str:
-    """One line of at most `limit` characters that Markdown, its emoji, maths and links leave as they are."""
-    return _MARKS.sub(r"\\\1", visible_line(text, limit))
+    """One line of at most `limit` characters that Markdown, its emoji, maths and links leave as they are.
+
+    Addresses get a joiner without width inside, for a bare one would become a link in spite of escapes.
+    """
+    return _MARKS.sub(r"\\\1", _LINKED.sub(_JOINER, visible_line(text, limit)))

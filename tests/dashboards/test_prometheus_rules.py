@@ -1,4 +1,4 @@
-"""The recording rules and the documented names, against Prometheus' own tool and the real registry."""
+"""Rules, Grafana dashboard and documented names, against Prometheus' own tool and the real registry."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,7 +24,9 @@ from ingest.kafka_source import Progress
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "dashboards" / "prometheus" / "recording_rules.yml"
-CASES = Path(__file__).parent / "prometheus" / "recording_rules_test.yml"
+ALERTS = RULES.with_name("alerting_rules.yml")
+GRAFANA = ROOT / "dashboards" / "grafana" / "gnomon-prometheus.json"
+CASES = Path(__file__).parent / "prometheus"
 DOCUMENT = ROOT / "docs" / "operations.md"
 
 
@@ -56,13 +59,29 @@ def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_rules_make_what_they_say(tmp_path: Path) -> None:
-    checked = promtool("check", "rules", RULES)
+@pytest.mark.parametrize("rules", [RULES, ALERTS], ids=lambda path: path.stem)
+def test_the_rules_make_what_they_say(rules: Path, tmp_path: Path) -> None:
+    checked = promtool("check", "rules", "--lint=all", "--lint-fatal", rules)
     assert checked.returncode == 0, checked.stderr
     cases = tmp_path / "cases.yml"
-    cases.write_text(CASES.read_text().replace("RULES", str(RULES)))
+    cases.write_text((CASES / f"{rules.stem}_test.yml").read_text().replace("RULES", str(rules)))
     tested = promtool("test", "rules", cases)
     assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_each_alert_says_what_is_wrong_and_where_to_read_on() -> None:
+    rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    own = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())["groups"]
+    names = [rule["alert"] for rule in rules]
+    # Both files may be loaded.
+    assert set(names).isdisjoint(rule["alert"] for group in own for rule in group["rules"])
+    assert len(set(names)) == len(names)
+    for rule in rules:
+        page, _, anchor = rule["annotations"]["runbook"].partition("#")
+        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in anchors, rule["alert"]
+        assert rule["annotations"]["summary"]
 
 
 def test_rules_and_document_name_only_metrics_that_exist(metrics_page: str) -> None:
@@ -71,7 +90,7 @@ def test_rules_and_document_name_only_metrics_that_exist(metrics_page: str) -> N
     } | {family.name for family in text_string_to_metric_families(metrics_page)}
     # A histogram without a sample shows its name only.
     known = exported | {name.removesuffix("_total") for name in exported}
-    for file in (RULES, DOCUMENT):
+    for file in (RULES, ALERTS, GRAFANA, DOCUMENT):
         named = set(re.findall(r"\bgnomon_[a-z0-9_]+\b", file.read_text())) - {"gnomon_existing_names"}
         missing = {
             name
