@@ -199,6 +199,8 @@ def estimate_from_nothing(rates: Counts, margin: float) -> int:
 
 def counting(pairs: int) -> None:
     from bench.synthetic_pairs import PARTITIONS, pair_columns
+    from compare.ship.model import Terms
+    from compare.ship.read import read_verdict
     from compare.ship.read_counts import read_classes, read_tally
     from compare.ship.scope import find_scope
     from compare.store import migrate, open_store
@@ -228,19 +230,31 @@ def counting(pairs: int) -> None:
                     for partition in range(PARTITIONS)
                 ],
             )  # fmt: skip
+            held = _resident_mib()
             wall, used = time.perf_counter(), time.process_time()
             scope = find_scope(store, "gnomon.mirror", None, None, None)
             classes = read_classes(store, scope)
             tally = read_tally(store, scope, classes)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            counted = time.process_time() - used
             print(
                 f"\nCounting {pairs:,} stored pairs ({tally.whole.pairs:,} counted,"
                 f" {len(tally.slices)} slices):"
-                f" {time.perf_counter() - wall:.1f} s, {time.process_time() - used:.1f} processor seconds,"
-                f" peak of the process with the engine {peak} MiB"
+                f" {time.perf_counter() - wall:.1f} s, {counted:.1f} processor seconds,"
+                f" peak of the process with the engine, inserts included, {peak} MiB ({held} MiB before)"
+            )
+            used = time.process_time()
+            verdict = read_verdict(store, "gnomon.mirror", None, Terms(0.005))
+            print(
+                f"The whole verdict ({verdict.decision}): {time.process_time() - used:.1f} processor seconds"
             )
     finally:
         shutil.rmtree(folder)
+
+
+def _resident_mib() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() // 2**20
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from compare.floor import read_excess
 from compare.metrics.spec import METRICS
@@ -20,6 +21,8 @@ SUPPORTING = (
 )
 """They support, they do not decide: a bound on a mean score says nothing of the worst answers."""
 
+_VALID: dict[Literal["schema", "json"], str] = {"schema": "is_schema_valid", "json": "is_valid_json"}
+
 _SPECS = {spec.name: spec for spec in METRICS}
 
 
@@ -31,10 +34,9 @@ def read_supports(store: Asked, scope: Scope) -> tuple[Support, ...]:
         columns += [
             f"count({name})",
             f"ifNull(avg(toFloat64({name})), 0)",
-            f"ifNull(quantileExact(0.5)({name}), 0)",
-            f"ifNull(quantileExact({worst_end})({name}), 0)",
+            f"quantilesExact(0.5, {worst_end})({name})",
         ]
-    # A mean or a quantile of nothing is NaN, and there is no line for it then.
+    # A quantile of nothing is NaN, and there is no line for it then.
     row = store.query(
         f"SELECT {', '.join(columns)} FROM pairs_v1{MARKS}{scope.where} AND {CLASS} = 'counted'",
         scope.parameters,
@@ -52,7 +54,7 @@ def read_supports(store: Asked, scope: Scope) -> tuple[Support, ...]:
     }
     found = []
     for place, name in enumerate(SUPPORTING):
-        pairs, mean, p50, worst = row[4 * place : 4 * place + 4]
+        pairs, mean, (p50, worst) = row[3 * place : 3 * place + 3]
         if pairs:
             spec = _SPECS[name]
             found.append(
@@ -72,33 +74,30 @@ def read_supports(store: Asked, scope: Scope) -> tuple[Support, ...]:
 
 def read_validity(store: Asked, scope: Scope) -> tuple[Validity, ...]:
     """Answers that fit their schema, or are JSON, on one side only; and the reference against itself."""
+    pairs = store.query(
+        f"SELECT {_flips('>')}, {_flips('<')} FROM pairs_v1{MARKS}{scope.where} AND {CLASS} = 'counted'",
+        scope.parameters,
+    ).rows[0]
+    noise = store.query(
+        f"SELECT {_flips('!=')} FROM noise_pairs_v1{scope.where} AND side = 'reference'", scope.parameters
+    ).rows[0]
     found = []
-    for kind, column in (("schema", "is_schema_valid"), ("json", "is_valid_json")):
+    for place, kind in enumerate(_VALID):
+        both, worse, _, better = (int(pairs[at + 2 * place]) for at in (0, 1, 4, 5))
+        if both:
+            noise_pairs, flips = noise[2 * place : 2 * place + 2]
+            found.append(Validity(kind, both, worse, better, int(noise_pairs), int(flips)))
+    return tuple(found)
+
+
+def _flips(comparison: str) -> str:
+    """For each of `_VALID` how many pairs can tell, and in how many `reference comparison candidate`."""
+    columns = []
+    for column in _VALID.values():
         reference, candidate = f"reference_{column}", f"candidate_{column}"
         both = f"{reference} IS NOT NULL AND {candidate} IS NOT NULL"
-        pairs, worse, better = store.query(
-            f"SELECT countIf({both}), countIf({both} AND {reference} > {candidate}),"
-            f" countIf({both} AND {reference} < {candidate})"
-            f" FROM pairs_v1{MARKS}{scope.where} AND {CLASS} = 'counted'",
-            scope.parameters,
-        ).rows[0]
-        noise, flips = store.query(
-            f"SELECT countIf({both}), countIf({both} AND {reference} != {candidate})"
-            f" FROM noise_pairs_v1{scope.where} AND side = 'reference'",
-            scope.parameters,
-        ).rows[0]
-        if pairs:
-            found.append(
-                Validity(
-                    "schema" if kind == "schema" else "json",
-                    int(pairs),
-                    int(worse),
-                    int(better),
-                    int(noise),
-                    int(flips),
-                )
-            )
-    return tuple(found)
+        columns += [f"countIf({both})", f"countIf({both} AND {reference} {comparison} {candidate})"]
+    return ", ".join(columns)
 
 
 def read_served(store: Asked, scope: Scope, tally: Tally) -> tuple[ServedNow, ...]:

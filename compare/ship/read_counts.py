@@ -1,13 +1,13 @@
 """Counting pairs for the ship rule, in bounded memory.
 
 The same request hash counts once an hour (UTC, of `mirrored_at`) in a slice: the first pair in the order
-(mirrored_at, partition, offset), so that a client that repeats a faulty prompt counts it once. Grouping needs
-memory for each hash, so the hours are read in runs of about a million pairs, each from the days of
-`ingested_at` that hold them.
+(mirrored_at, partition, offset), so that a client that repeats a faulty prompt counts it once. Most requests
+come once. So all pairs are counted as they are, in one pass, and those that are not the first are taken off:
+they are among the pairs whose (hour, request hash) is there twice. To find these takes memory for each hash,
+so the hours are read in runs of about a million pairs, each from the days of `ingested_at` that hold them.
 
-The engine groups and compares numbers several times as fast as tuples and texts. So a group is the 128-bit
-SipHash of (hour, request hash, slice); the order is one number; and a pair's flags and slices are one number
-too, taken apart again here.
+The engine groups numbers several times as fast as tuples and texts: a group is the 128-bit SipHash of (hour,
+request hash).
 """
 
 from __future__ import annotations
@@ -22,23 +22,29 @@ from compare.ship.bounds import Counts
 from compare.ship.model import DIMENSIONS, Dimension, LeftOut, SliceCounts, Tally
 from compare.ship.scope import CLASS, MARKS, Scope, seconds
 from compare.store.asked import Asked
+from ingest.errors import RetryError
 
 RUN_PAIRS = 1_000_000
-"""Pairs that are grouped at once; an hour with more is grouped whole."""
+"""Pairs among which repeats are looked for at once; an hour with more is read whole."""
 
 MAX_VALUES = 500
 """Values of one dimension that have bounds, the first to appear: bounds memory and the report."""
 
-_CODES = 1024
-"""A value's code is under this: 0 for none, else its rank by first appearance."""
-
-_GROUPINGS: tuple[tuple[Dimension, ...], ...] = (
-    ("language", "prompt_length", "kind"),
-    ("route",),
-    ("tenant",),
+_DIMENSION = (
+    "multiIf("
+    + ", ".join(f"grouping({name}) = 0, {place}" for place, name in enumerate(DIMENSIONS, 1))
+    + ", 0)"
 )
-"""What is counted in one pass. The first are told by the request itself: the pair that counts for the whole
-counts for them. One request may come on several routes, and counts once on each."""
+"""Which dimension a row of `_SETS` is of: its place in DIMENSIONS from 1, 0 for the whole."""
+
+_VALUE = f"concat({', '.join(DIMENSIONS)})"
+"""The value that a row of `_SETS` is of: the other dimensions are empty in it."""
+
+_SETS = f"GROUP BY GROUPING SETS ((), {', '.join(f'({name})' for name in DIMENSIONS)})"
+
+_TWICE_ON = {"route": "is_again_on_route", "tenant": "is_again_of_tenant"}
+"""One request may come on several routes, and counts once on each. The other dimensions are told by the
+request itself: the pair that counts for the whole counts for them."""
 
 
 class Hour(Struct, frozen=True):
@@ -86,32 +92,28 @@ def not_counted(classes: Classes) -> list[LeftOut]:
 
 
 def read_tally(store: Asked, scope: Scope, classes: Classes) -> Tally:
-    """Count pairs, each request once an hour, for the whole and for every slice."""
+    """Count pairs, each request once an hour, for the whole and for every slice.
+
+    Raises RetryError where stored pairs were replaced meanwhile, so that the counts do not fit each other.
+    """
     if not classes.hours:
         return Tally()
-    is_settled = "not_settled" not in classes.by_class
-    values = _values(store, scope, is_settled)
-    sums: dict[tuple[Dimension | None, int], list[int]] = {}
+    found = _all(store, scope, classes.hours)
+    sums = {place: counts for place, counts, _ in found}
     for hours in _runs(classes.hours):
-        for dimensions in _GROUPINGS:
-            for packed, pairs in _run(store, scope, hours, dimensions, values, is_settled):
-                codes, flag = divmod(packed, 4)
-                places: list[tuple[Dimension | None, int]] = []
-                for dimension in dimensions:
-                    codes, code = divmod(codes, _CODES)
-                    places.append((dimension, code))
-                if len(dimensions) > 1:
-                    places.append((None, 1))
-                for place in places:
-                    if place[1]:
-                        sums.setdefault(place, [0, 0, 0])[flag] += pairs
-    whole = _counts(sums.get((None, 1), [0, 0, 0]))
+        for place, repeats in _repeats(store, scope, hours, list(sums)):
+            sums[place] = _less(sums[place], repeats)
+    whole = sums.pop((0, ""))
+    values: dict[Dimension, list[str]] = {name: [] for name in DIMENSIONS}
+    for (number, value), _, _ in found:
+        if number:
+            values[DIMENSIONS[number - 1]].append(value)
     return Tally(
         whole=whole,
         repeats=classes.by_class["counted"] - whole.pairs,
         slices=tuple(
-            SliceCounts(dimension, value, rank, _counts(sums[dimension, rank]))
-            for dimension in DIMENSIONS
+            SliceCounts(dimension, value, rank, sums[number, value])
+            for number, dimension in enumerate(DIMENSIONS, 1)
             for rank, value in enumerate(values[dimension][:MAX_VALUES], 1)
         ),
         cut=tuple(name for name in DIMENSIONS if len(values[name]) > MAX_VALUES),
@@ -122,10 +124,19 @@ def read_tally(store: Asked, scope: Scope, classes: Classes) -> Tally:
     )
 
 
-def _counts(by_flag: list[int]) -> Counts:
-    """Of the numbers of x = -1, 0 and 1."""
-    reference_only, neither, candidate_only = by_flag
-    return Counts(candidate_only, reference_only, neither)
+Place = tuple[int, str]
+"""A slice: its dimension's place in DIMENSIONS from 1, and its value. (0, "") is the whole."""
+
+
+def _less(counts: Counts, repeats: Counts) -> Counts:
+    left = Counts(
+        counts.candidate_only - repeats.candidate_only,
+        counts.reference_only - repeats.reference_only,
+        counts.neither - repeats.neither,
+    )
+    if min(left.candidate_only, left.reference_only, left.neither) < 0:
+        raise RetryError("pairs were replaced while they were counted (a replay?): ask again")
+    return left
 
 
 def _runs(hours: Sequence[Hour]) -> Iterator[list[Hour]]:
@@ -142,76 +153,80 @@ def _runs(hours: Sequence[Hour]) -> Iterator[list[Hour]]:
         yield run
 
 
-def _source(scope: Scope, is_settled: bool) -> str:
-    """The counted pairs; the watermarks are joined only where a pair is above one."""
-    return (
-        f" FROM pairs_v1{'' if is_settled else MARKS}{scope.where} AND "
-        + (CLASS.replace("`offset` >= marks.end, 'not_settled', ", "") if is_settled else CLASS)
-        + " = 'counted'"
+def _source(scope: Scope, hours: Sequence[Hour]) -> tuple[str, dict[str, Any]]:
+    """The counted pairs of these hours, with the parameters.
+
+    Only those under the watermarks, which stand still: what is stored meanwhile is read by no query.
+    """
+    # No version of these rows is later than the last one of these hours: the upper bound hides none.
+    sql = (
+        f" FROM pairs_v1{MARKS}{scope.where} AND {CLASS} = 'counted'"
+        " AND mirrored_at >= {begin:DateTime64(3, 'UTC')} AND mirrored_at < {end_at:DateTime64(3, 'UTC')}"
+        " AND ingested_at >= {stored_from:DateTime64(3, 'UTC')}"
+        " AND ingested_at <= {stored_to:DateTime64(3, 'UTC')}"
     )
-
-
-def _values(store: Asked, scope: Scope, is_settled: bool) -> dict[Dimension, list[str]]:
-    """Each dimension's values by first appearance, one more than have bounds where there are more."""
-    found: dict[Dimension, list[str]] = {}
-    for dimension in DIMENSIONS:
-        rows = store.query(
-            f"SELECT toString({dimension}) AS value, min(mirrored_at) AS first_at"
-            f"{_source(scope, is_settled)} AND {dimension} != '' GROUP BY value ORDER BY first_at, value"
-            " LIMIT {limit:UInt32}",
-            {**scope.parameters, "limit": MAX_VALUES + 1},
-        ).rows
-        found[dimension] = [str(value) for value, _ in rows]
-    return found
-
-
-_FLAG = "(1 + toUInt64(is_candidate_only_fault) - toUInt64(is_reference_only_fault))"
-_ORDER = (
-    "bitOr(bitShiftLeft(toUInt128(toUnixTimestamp64Milli(mirrored_at)), 84),"
-    " bitOr(bitShiftLeft(toUInt128(`partition`), 52), toUInt128(`offset`)))"
-)
-
-
-def _run(
-    store: Asked,
-    scope: Scope,
-    hours: Sequence[Hour],
-    dimensions: tuple[Dimension, ...],
-    values: dict[Dimension, list[str]],
-    is_settled: bool,
-) -> list[tuple[int, int]]:
-    """(flag and codes as one number, pairs) of these hours: the codes of `dimensions`, first the lowest."""
-    parameters: dict[str, Any] = {
+    return sql, {
         **scope.parameters,
         "begin": seconds(hours[0].hour),
         "end_at": seconds(hours[-1].hour + timedelta(hours=1)),
         "stored_from": seconds(min(hour.first_ingested_at for hour in hours)),
         "stored_to": seconds(max(hour.last_ingested_at for hour in hours)),
     }
-    # No version of these rows is later than the last one of these hours: the upper bound hides none.
-    bounds = (
-        " AND mirrored_at >= {begin:DateTime64(3, 'UTC')} AND mirrored_at < {end_at:DateTime64(3, 'UTC')}"
-        " AND ingested_at >= {stored_from:DateTime64(3, 'UTC')}"
-        " AND ingested_at <= {stored_to:DateTime64(3, 'UTC')}"
-    )
-    packed, factor = [_FLAG], 4
-    for dimension in dimensions:
-        known = values[dimension][:MAX_VALUES]
-        if known:
-            parameters[dimension] = known
-            parameters[f"{dimension}_codes"] = list(range(1, len(known) + 1))
-            packed.append(
-                f"{factor} * transform({dimension}, {{{dimension}:Array(String)}},"
-                f" {{{dimension}_codes:Array(UInt64)}}, toUInt64(0))"
-            )
-        factor *= _CODES
-    key = "request_hash, toStartOfHour(mirrored_at)"
-    if len(dimensions) == 1:
-        key += f", {dimensions[0]}"
-        bounds += f" AND {dimensions[0]} != ''"
-    return store.query(
-        f"SELECT packed, count() FROM (SELECT argMin({' + '.join(packed)}, {_ORDER}) AS packed"
-        f"{_source(scope, is_settled)}{bounds} GROUP BY reinterpretAsUInt128(sipHash128Reference({key})))"
-        " GROUP BY packed",
-        parameters,
+
+
+def _all(store: Asked, scope: Scope, hours: Sequence[Hour]) -> list[tuple[Place, Counts, datetime]]:
+    """Every pair, repeats included: by slice, with its first `mirrored_at`, in the order of appearance.
+
+    The whole, and of each dimension one value more than have bounds where there are more.
+    """
+    source, parameters = _source(scope, hours)
+    rows = store.query(
+        f"SELECT {_DIMENSION} AS place, {_VALUE} AS value, countIf(is_candidate_only_fault),"
+        " countIf(is_reference_only_fault), count(), min(mirrored_at) AS first_at"
+        f"{source} {_SETS} HAVING place = 0 OR value != ''"
+        " ORDER BY first_at, value LIMIT {limit:UInt32} BY place",
+        {**parameters, "limit": MAX_VALUES + 1},
     ).rows
+    return [
+        ((place, str(value)), Counts(candidate, reference, pairs - candidate - reference), first_at)
+        for place, value, candidate, reference, pairs, first_at in rows
+    ]
+
+
+def _repeats(
+    store: Asked, scope: Scope, hours: Sequence[Hour], places: Sequence[Place]
+) -> list[tuple[Place, Counts]]:
+    """The pairs of these hours that are not the first of their request and hour, by slice."""
+    source, parameters = _source(scope, hours)
+    key = "reinterpretAsUInt128(sipHash128Reference(request_hash, toStartOfHour(mirrored_at)))"
+    order = "ORDER BY mirrored_at, `partition`, `offset`"
+    again = (
+        "multiIf("
+        + "".join(
+            f"place = {DIMENSIONS.index(name) + 1}, countIf({column}{{fault}}), "
+            for name, column in _TWICE_ON.items()
+        )
+        + "countIf(is_again{fault}))"
+    )
+    rows = store.query(
+        f"SELECT {_DIMENSION} AS place, {_VALUE} AS value,"
+        f" {again.format(fault=' AND is_candidate_only_fault')} AS candidate,"
+        f" {again.format(fault=' AND is_reference_only_fault')} AS reference,"
+        f" {again.format(fault='')} AS pairs"
+        f" FROM (SELECT {', '.join(DIMENSIONS)}, is_candidate_only_fault, is_reference_only_fault,"
+        f" row_number() OVER (PARTITION BY {key} {order}) > 1 AS is_again,"
+        f" row_number() OVER (PARTITION BY {key}, route {order}) > 1 AS is_again_on_route,"
+        f" row_number() OVER (PARTITION BY {key}, tenant {order}) > 1 AS is_again_of_tenant"
+        f"{source} AND {key} IN (SELECT {key}{source} GROUP BY {key} HAVING count() > 1)) {_SETS}"
+        " HAVING pairs > 0 AND (place, value) IN"
+        " (SELECT arrayJoin(arrayZip({places:Array(UInt8)}, {values:Array(String)})))",
+        {
+            **parameters,
+            "places": [place for place, _ in places],
+            "values": [value for _, value in places],
+        },
+    ).rows
+    return [
+        ((place, str(value)), Counts(candidate, reference, pairs - candidate - reference))
+        for place, value, candidate, reference, pairs in rows
+    ]

@@ -16,7 +16,7 @@ from compare.ship.read import read_verdict
 from compare.ship.read_counts import read_classes, read_tally
 from compare.ship.scope import find_scope
 from compare.store import Store
-from ingest.errors import SettingsError
+from ingest.errors import RetryError, SettingsError
 from tests.compare.batches import other
 from tests.compare.ship.world import DAY, Planted, brute_force, changed, is_counted, plant, random_pairs
 
@@ -64,6 +64,16 @@ def test_ranks_are_the_order_of_appearance(store: Store) -> None:
         if pair.route:
             first.setdefault(pair.route, pair.mirrored_at)
     assert [one.value for one in tally.slices if one.dimension == "route"] == list(first)
+
+
+def test_counts_that_do_not_fit_each_other_are_no_verdict(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a replay takes pairs out of the rates between two queries."""
+    scope = find_scope(store, "random", None, None, None)
+    monkeypatch.setattr(read_counts, "_repeats", lambda *_: [((0, ""), Counts(0, len(PAIRS), 0))])
+    with pytest.raises(RetryError, match="pairs were replaced while they were counted"):
+        read_tally(store, scope, read_classes(store, scope))
 
 
 def test_a_range_is_half_open(store: Store) -> None:
