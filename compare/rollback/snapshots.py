@@ -69,8 +69,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         if self.golden_mean_score is not None and self.golden_mean_score < LEAST_MEAN_SCORE:
             return (
-                f"snapshot {self.name}: golden run {self.golden_run_id} passed by the terms of its command with "
-                f"score {self.golden_mean_score:.3f}; under {LEAST_MEAN_SCORE} a run speaks for a rollback itself"
+                f"snapshot {self.name}: golden run {self.golden_run_id} passed by the terms of its command "
+                f"with score {self.golden_mean_score:.3f}; "
+                f"under {LEAST_MEAN_SCORE} a run speaks for a rollback itself"
             )
         return None
 
