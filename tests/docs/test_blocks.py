@@ -142,13 +142,14 @@ def test_sql_runs_on_an_empty_store(store: Store) -> None:
                     ran += 1
     for command in (one for page in PAGES for one in COMMANDS[page] if one.words[1:2] == ("sql",)):
         _, options = parsed(command)
-        statement, values = options.get("statement"), read_assignments(options.get("assignments") or ())
-        if statement and statement.startswith("@"):
-            if command.whole:
-                recipe = find_recipe(statement[1:])
-                store.query(recipe.statement, recipe.bind(read_assignments(options["assignments"])))
-                ran += 1
-        elif statement and command.whole:
-            store.query(statement, values)
-            ran += 1
+        text = options.get("statement")
+        if not text or not command.whole:
+            continue
+        given = read_assignments(options["assignments"])
+        if text.startswith("@"):
+            recipe = find_recipe(text[1:])
+            store.query(recipe.statement, recipe.bind(given))
+        else:
+            store.query(text, given)
+        ran += 1
     assert ran > 20

@@ -9,7 +9,7 @@ import yaml
 
 from compare.alerts.metrics import METRICS
 from ingest.settings_rollback import SHIPPED_RULES
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, anchors
 
 PAGE = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 SECTIONS = dict(part.split("\n", 1) for part in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:])
@@ -40,3 +40,13 @@ def test_each_shipped_rule_of_condition_c_is_explained() -> None:
     assert {rule.name for rule in SHIPPED_RULES} == set(
         re.findall(r"^\| `([\w-]+)` \|", SECTIONS["Condition C"], re.M)
     )
+
+
+def test_each_rule_of_prometheus_links_to_a_section() -> None:
+    rules = yaml.safe_load((ROOT / "dashboards/prometheus/alerting_rules.yml").read_text())
+    linked = [rule["annotations"]["runbook"] for group in rules["groups"] for rule in group["rules"]]
+    assert len(linked) > 5
+    for target in linked:
+        path, _, anchor = target.partition("#")
+        assert (ROOT / path).is_file(), target
+        assert not anchor or anchor in anchors(ROOT / path), target
