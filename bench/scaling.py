@@ -34,6 +34,11 @@ WRITTEN_PAIRS_A_CORE = 1_100.0
 FOLDED_RECORDS = 50_000.0
 """Records a second that the one watcher of an experiment folds into its detectors."""
 
+VERDICT_S_A_PAIR = 150.0 / 10_000_000
+"""Processor seconds of one core that a verdict takes for each stored pair of the experiment."""
+PAIRS_DAYS = 400
+"""How long pairs are kept by default."""
+
 TOKENS = 200
 """Of an answer."""
 METRIC_BYTES = 183.5 + 8.9 + 11.8 + 4.1
@@ -129,7 +134,7 @@ def drain_seconds(queue: Queue, rate: float, backlog: int, rng: np.random.Genera
 
 
 class Size(NamedTuple):
-    """What a traffic takes."""
+    """What a traffic takes. `verdict_days`: until the verdict of every hour takes an hour of one core."""
 
     services: int
     partitions: int
@@ -137,6 +142,7 @@ class Size(NamedTuple):
     in_flight: int
     day_gb: float
     kept_tb: float
+    verdict_days: float
     limit: str
 
 
@@ -156,7 +162,7 @@ def size(requests: float, fraction: float, *, with_embeddings: bool = False) -> 
     outcomes = (requests - pairs) * OUTCOME_BYTES
     arrays = pairs * (ARRAY_BYTES + KEPT_ANSWER_BYTES)
     day_gb = (pairs * (METRIC_BYTES + TEXT_BYTES) + arrays + outcomes) * DAY_S / 1e9
-    kept = (pairs * METRIC_BYTES + outcomes) * 400 + pairs * TEXT_BYTES * 30 + arrays * 14
+    kept = (pairs * METRIC_BYTES + outcomes) * PAIRS_DAYS + pairs * TEXT_BYTES * 30 + arrays * 14
     return Size(
         services,
         2 * services,
@@ -164,6 +170,7 @@ def size(requests: float, fraction: float, *, with_embeddings: bool = False) -> 
         math.ceil(pairs * ANSWER_S),
         day_gb,
         kept * DAY_S / 1e12,
+        3_600 / (pairs * DAY_S * VERDICT_S_A_PAIR),
         limit,
     )
 
@@ -210,6 +217,7 @@ HEADS = (
     "answers in flight",
     "GB a day",
     "TB kept",
+    "verdict takes an hour after",
     "first limit",
 )
 
@@ -236,6 +244,7 @@ def show_sizes() -> None:
                 f"{one.in_flight:,}",
                 f"{one.day_gb:,.1f}",
                 f"{one.kept_tb:,.1f}",
+                "never" if one.verdict_days > PAIRS_DAYS else f"{one.verdict_days:,.3g} days",
                 one.limit,
             )
             print("| " + " | ".join(cells) + " |")

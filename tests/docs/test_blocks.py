@@ -119,6 +119,8 @@ def test_settings_load(block: Any, tmp_path: Path) -> None:
         file.write_text("\n".join(f"{key} = {_toml(value)}" for key, value in tree.items()), encoding="utf-8")
     # Secrets that a page says are set by variables.
     environ = {"GNOMON_STORE_PASSWORD": "secret"}
+    if "redaction" in tree:
+        environ["GNOMON_REDACTION_KEY"] = "of sixteen and more characters"
     if "slack" in tree.get("notify", {}):
         environ["GNOMON_SINK_ONCALL_SECRET_URL"] = "https://hooks.example/x"
     assert load_settings(file, environ).experiment.candidates
