@@ -131,7 +131,8 @@ def main() -> None:
         show_all(say)
         st.session_state.pop(LOOKED_AGAIN, None)
     except states.EXPECTED as error:
-        if isinstance(error, RetryError) and not st.session_state.get(LOOKED_AGAIN):
+        is_away = isinstance(error, RetryError) and not states.is_too_large(error)
+        if is_away and not st.session_state.get(LOOKED_AGAIN):
             st.session_state[LOOKED_AGAIN] = True
             connect_anew()
             st.rerun()

@@ -108,6 +108,14 @@ class StoreQueryError(FatalError):
         self.code = code
 
 
+class StoreBusyError(RetryError):
+    """The store is busy, full, slow, or the query was over a limit; `code` is ClickHouse's error code."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 def one_line(error: BaseException) -> str:
     """The error's text in one line of at most 400 characters, without version and stack trace.
 
@@ -144,7 +152,9 @@ def of_query(error: ClickHouseError, where: str) -> GnomonError:
     text = f"store {where}: {one_line(error)}"
     if code is None and any(cause in text for cause in _FINAL_CAUSES):
         return FatalError(f"{text}: check the scheme, tls_ca_file and verify_tls")
-    if code is None or code in _PASSING_CODES:
+    if code is None:
         return RetryError(text)
+    if code in _PASSING_CODES:
+        return StoreBusyError(text, code=code)
     hint = _FATAL_CODES.get(code)
     return StoreQueryError(f"{text} ({hint})" if hint else text, code=code)

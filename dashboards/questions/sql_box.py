@@ -22,7 +22,7 @@ PAGE_ROWS = 10_000
 PAGE_BYTES = 16 * 1024 * 1024
 FILE_ROWS = 100_000
 FILE_BYTES = 64 * 1024 * 1024
-BLOCK_ROWS = 200
+BLOCK_ROWS = 50
 """Rows that the store makes at once, so that long texts do not come by the gigabyte."""
 
 _QUOTING = TEXT_COLUMNS | {"detail"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from compare.store.errors import StoreQueryError
+from compare.store.errors import StoreBusyError, StoreQueryError
 from dashboards.shell import states
 from dashboards.shell.context import Context
 from dashboards.shell.reader import Cancelled, TextHidden
@@ -17,5 +17,5 @@ def show_section(context: Context, title: str, anchor: str, show: Callable[[Cont
     st.subheader(title, anchor=anchor)
     try:
         show(context)
-    except (Cancelled, TextHidden, StoreQueryError) as error:
+    except (Cancelled, TextHidden, StoreQueryError, StoreBusyError) as error:
         states.explain(error, context.say, context.reader.forget, section=anchor)

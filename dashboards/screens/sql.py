@@ -186,7 +186,8 @@ def _answered(context: Context, statement: Statement) -> Answered | None:
 
 def _refused(context: Context, sql: str, error: FatalError) -> None:
     say, message = context.say, str(error)
-    if isinstance(error, StoreQueryError) and error.code in states.NO_RIGHT | states.TOO_LARGE:
+    is_denied = isinstance(error, StoreQueryError) and error.code in states.NO_RIGHT
+    if is_denied or states.is_too_large(error):
         states.explain(error, say, context.reader.forget)
         return
     at = questions.position(message)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from compare.store.errors import StoreQueryError
+from compare.store.errors import StoreBusyError, StoreQueryError
 from dashboards.shell.hostile import visible
 from dashboards.shell.reader import Cancelled, TextHidden, again
 from dashboards.words import Words
@@ -37,18 +37,23 @@ def explain(error: Exception, say: Words, try_again: Callable[[], None], *, sect
         return
     st.error(say(_headline(error)))
     st.text(visible(str(error), 2_000))
-    if isinstance(error, RetryError):
+    if isinstance(error, RetryError) and not is_too_large(error):
         st.caption(say("shell.away_hint"))
     st.button(say("shell.again"), on_click=try_again, key=f"again-{section}")
 
 
+def is_too_large(error: Exception) -> bool:
+    """Whether the query went over a limit: asked again as it is, it will again."""
+    return isinstance(error, StoreQueryError | StoreBusyError) and error.code in TOO_LARGE
+
+
 def _headline(error: Exception) -> str:
+    if is_too_large(error):
+        return "shell.too_large"
     if not isinstance(error, StoreQueryError):
         return "shell.away"
     if error.code in NO_RIGHT:
         return "shell.no_right"
-    if error.code in TOO_LARGE:
-        return "shell.too_large"
     if error.code in NOT_THERE:
         return "shell.old_store"
     return "shell.refused"
