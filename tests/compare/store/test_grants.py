@@ -143,7 +143,8 @@ def rights_for(sql: str) -> set[str]:
         if plain.startswith(head):
             return rights
     found = re.match(
-        r"ALTER TABLE \S+ ([A-Z]+ (?:PARTITION|TTL)|ADD COLUMN|MODIFY (?:COMMENT|SETTING)|DELETE|UPDATE)\b",
+        r"ALTER TABLE \S+ ([A-Z]+ (?:PARTITION|TTL)|ADD (?:COLUMN|INDEX)"
+        r"|MODIFY (?:COMMENT|SETTING)|DELETE|UPDATE)\b",
         plain,
     )
     assert found, plain[:80]
