@@ -88,9 +88,7 @@ def _recipe(context: Context) -> tuple[Statement, str, bool]:
         show=lambda name: f"@{name}: {known[name].question}",
     )
     recipe = known[chosen]
-    st.caption(
-        f"{say('sql_box.grain', grain=in_markdown(recipe.grain, 400))} {in_markdown(recipe.note, 1_000)}"
-    )
+    st.caption(f"{say('sql_box.grain', grain=recipe.grain)} {recipe.note}")
     given = _values(context, recipe)
     with st.expander(say("sql_box.statement")):
         st.code(recipe.statement, language="sql", wrap_lines=True)

@@ -17,15 +17,15 @@ __all__ = ["in_markdown", "visible", "visible_line"]
 LABEL_CHARACTERS = 120
 
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@/=^\"'])")
-_LINKED = re.compile(r"(?i)(?<=http)(?=s?://)|(?<=www)(?=\.)|(?<=@)")
-"""Where Markdown's readers find addresses in the text itself, after its escapes are gone."""
+_FOUND = re.compile(r"(?i)(?<=http)(?=s?://)|(?<=www)(?=\.)|(?<=@)|(?<=:)(?=\w)|(?<=[-<>~])(?=[-=>])")
+"""Where addresses, `:icons:` and arrows such as `->` are found in the text after its escapes are gone."""
 _JOINER = "\u2060"
-"""Has no width, and no address goes on behind it."""
+"""Has no width, and nothing that is looked for goes on behind it."""
 
 
 def in_markdown(text: str, limit: int = LABEL_CHARACTERS) -> str:
     """One line of at most `limit` characters that Markdown, its emoji, maths and links leave as they are.
 
-    Addresses get a joiner without width inside, for a bare one would become a link in spite of escapes.
+    What is turned into a link, an icon or an arrow in spite of escapes gets a joiner without width inside.
     """
-    return _MARKS.sub(r"\\\1", _LINKED.sub(_JOINER, visible_line(text, limit)))
+    return _MARKS.sub(r"\\\1", _FOUND.sub(_JOINER, visible_line(text, limit)))
