@@ -12,7 +12,7 @@ from dashboards.words import Words
 
 HEIGHT = 260
 
-_CLOCK = alt.Axis(format={"hours": "%H:%M", "minutes": "%H:%M", "date": "%b %d", "day": "%b %d"})  # type: ignore[arg-type]
+_CLOCK = alt.Axis(format={"hours": "%H:%M", "minutes": "%H:%M", "date": "%b %d", "day": "%b %d"})
 _COLOURS = {"compared": GOOD, "skipped": NEUTRAL, "failed": WARN, "dead_letter": CANDIDATE}
 
 
@@ -37,9 +37,9 @@ def throughput(records: pd.DataFrame, step: int, clock: Clock, say: Words) -> al
         .mark_rect()
         .encode(
             x=alt.X("begin:T", title=time, axis=_CLOCK),
-            x2="end:T",
+            x2=alt.X2("end:T"),
             y=alt.Y("bottom:Q", title=say("operations.axis_rate"), scale=alt.Scale(zero=True)),
-            y2="top:Q",
+            y2=alt.Y2("top:Q"),
             color=alt.Color(
                 "outcome:N",
                 scale=alt.Scale(domain=list(names.values()), range=[_COLOURS[kind] for kind in KINDS]),

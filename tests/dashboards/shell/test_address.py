@@ -43,7 +43,7 @@ def chosen(app: AppTest) -> dict[str, Any]:
     return made
 
 
-NOTHING = {"one": "b", "many": [], "text": "", "number": None, "on": False, "choice": "first"}
+NOTHING: dict[str, Any] = {"one": "b", "many": [], "text": "", "number": None, "on": False, "choice": "first"}
 ALL: dict[str, Any] = {
     "one": "a",
     "many": ["y", "x"],

@@ -40,7 +40,8 @@ def said() -> tuple[set[str], set[re.Pattern[str]]]:
                 whole.add(node.value)
             if isinstance(node, ast.JoinedStr):
                 parts = [
-                    re.escape(part.value) if isinstance(part, ast.Constant) else ".+" for part in node.values
+                    re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+"
+                    for part in node.values
                 ]
                 made = "".join(map(str, parts))
                 if made.split(r"\.")[0] in pages:
