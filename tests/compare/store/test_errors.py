@@ -6,7 +6,7 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
 
 from compare.store import Store
-from compare.store.errors import StoreQueryError, of_query
+from compare.store.errors import StoreBusyError, StoreQueryError, of_query
 from ingest.errors import RetryError
 
 PASSING = """
@@ -21,7 +21,7 @@ FOR_GOOD = (
 )
 
 
-@pytest.mark.parametrize(("names", "family"), [(PASSING, RetryError), (FOR_GOOD, StoreQueryError)])
+@pytest.mark.parametrize(("names", "family"), [(PASSING, StoreBusyError), (FOR_GOOD, StoreQueryError)])
 def test_what_may_pass_is_tried_again_and_what_may_not_ends_it(
     migrated_store: Store, names: str, family: type[Exception]
 ) -> None:
