@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -55,11 +55,17 @@ def language() -> Language:
     return chosen or language_of(st.context.locale)
 
 
+@cache
+def all_zones() -> list[str]:
+    """Every time zone, sorted: listing them reads a folder of hundreds of files."""
+    return sorted(available_timezones())
+
+
 def choose_zone(address: Address, say: Words) -> Clock:
     """The time zone of the side bar: UTC, as SQL has it, unless another is chosen or linked."""
     own = st.context.timezone or ""
     first = ["UTC", *([own] if own != "UTC" and is_zone(own) else [])]
-    zones = [*first, *sorted(available_timezones().difference(first))]
+    zones = [*first, *(name for name in all_zones() if name not in first)]
     return Clock(address.selectbox(st.sidebar, say("shell.zone"), "zone", zones))
 
 

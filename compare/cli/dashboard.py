@@ -15,6 +15,9 @@ from ingest.errors import FatalError
 from ingest.extras import require
 from ingest.settings import StoreSettings
 
+WATCHER = "STREAMLIT_SERVER_FILE_WATCHER_TYPE"
+"""Streamlit looks through all loaded modules for changed files at each visit. Who edits pages sets `auto`."""
+
 
 @click.command()
 @store_options
@@ -52,13 +55,19 @@ def dashboard(
     others = {name: value for name, value in os.environ.items() if name not in _store_variables()}
     environment = {**others, **store_environment(settings)}
     environment["GNOMON_DASHBOARD"] = msgspec.json.encode(people).decode()
-    command = [sys.executable, "-m", "streamlit", "run", str(Path(spec.origin).with_name("app.py"))]
-    command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
-    command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
+    command = streamlit_command(Path(spec.origin).with_name("app.py"), address, port)
+    environment.setdefault(WATCHER, "none")
     click.echo(f"explorer: http://{address}:{port}  (Ctrl-C stops it)")
     # The explorer takes this process over, so that signals and the exit code are its own.
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)
+
+
+def streamlit_command(script: Path, address: str, port: int) -> list[str]:
+    """Return the command that serves a script."""
+    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
+    return [*command, "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
 
 
 def store_environment(settings: StoreSettings) -> dict[str, str]:

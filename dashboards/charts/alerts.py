@@ -56,7 +56,7 @@ def around_change(hours: pd.DataFrame, alert: Mapping[str, Any], clock: Clock, s
         layers.insert(0, _band(band))
     layers.append(_rule(_times(clock, [change], None, say("alerts.since_when")), REFERENCE))
     layers.append(_rule(_times(clock, [alert["fired_at"]], None, say("alerts.legend_fired")), NEUTRAL))
-    chart: alt.LayerChart = alt.layer(*layers).properties(height=HEIGHT)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(*layers, height=HEIGHT)  # type: ignore[assignment]
     return chart
 
 
@@ -69,17 +69,21 @@ def _band(times: pd.DataFrame) -> alt.Chart:
     chart: alt.Chart = (
         alt.Chart(times)
         .mark_rect(color=REFERENCE, opacity=0.15)
-        .encode(x="at:T", x2="end:T", tooltip=alt.Tooltip("what:N", title=" "))
+        .encode(x=alt.X("at:T"), x2=alt.X2("end:T"), tooltip=alt.Tooltip("what:N", title=" "))
     )
     return chart
 
 
 def _rule(times: pd.DataFrame, colour: str) -> alt.LayerChart:
-    line = alt.Chart(times).mark_rule(color=colour, strokeWidth=2).encode(x="at:T", tooltip="what:N")
+    line = (
+        alt.Chart(times)
+        .mark_rule(color=colour, strokeWidth=2)
+        .encode(x=alt.X("at:T"), tooltip=alt.Tooltip("what:N"))
+    )
     text = (
         alt.Chart(times)
         .mark_text(align="left", baseline="top", dx=4, color=colour)
-        .encode(x="at:T", y=alt.value(2 if colour == REFERENCE else 16), text="what:N")
+        .encode(x=alt.X("at:T"), y=alt.YValue(2 if colour == REFERENCE else 16), text=alt.Text("what:N"))  # type: ignore[no-untyped-call]
     )
     chart: alt.LayerChart = line + text
     return chart

@@ -74,14 +74,14 @@ def evidence_by_hour(hours: pd.DataFrame, clock: Clock, say: Words) -> alt.Layer
     rules = (
         alt.Chart(lines)
         .mark_rule(strokeDash=[6, 3], color=WARN, strokeWidth=2)
-        .encode(y="share:Q", tooltip="what:N")
+        .encode(y=alt.Y("share:Q"), tooltip=alt.Tooltip("what:N"))
     )
     names = (
         alt.Chart(lines)
         .mark_text(align="left", baseline="bottom", dx=4, dy=-2, color=WARN)
-        .encode(y="share:Q", x=alt.value(0), text="what:N")
+        .encode(y=alt.Y("share:Q"), x=alt.XValue(0), text=alt.Text("what:N"))  # type: ignore[no-untyped-call]
     )
-    chart: alt.LayerChart = alt.layer(curve, rules, names).properties(height=HEIGHT)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(curve, rules, names, height=HEIGHT)  # type: ignore[assignment]
     return chart
 
 
@@ -107,11 +107,11 @@ def distribution(
         .mark_bar(opacity=0.55, binSpacing=0)
         .encode(
             x=alt.X("from:Q", bin="binned", title=title, scale=_scale(is_ratio, edges)),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y("share:Q", title=say("drift.axis_share"), stack=None, axis=alt.Axis(format="%")),
             color=_colour("sample", names, [REFERENCE, CANDIDATE]),
             tooltip=[
-                "sample:N",
+                alt.Tooltip("sample:N"),
                 alt.Tooltip("from:Q", format=".4g"),
                 alt.Tooltip("to:Q", format=".4g"),
                 alt.Tooltip("share:Q", format=".2%"),
@@ -149,7 +149,7 @@ def _by_value(before: Floats, now: Floats, names: list[str], say: Words, title: 
             y=alt.Y("share:Q", title=say("drift.axis_share"), axis=alt.Axis(format="%")),
             color=_colour("sample", names, [REFERENCE, CANDIDATE]),
             tooltip=[
-                "sample:N",
+                alt.Tooltip("sample:N"),
                 alt.Tooltip("value:N", title=title),
                 alt.Tooltip("share:Q", format=".2%"),
                 alt.Tooltip("pairs:Q", title=say("drift.pairs")),
@@ -180,7 +180,11 @@ def ecdf(
             y=alt.Y("share:Q", title=say("drift.axis_at_most"), axis=alt.Axis(format="%")),
             color=_colour("sample", names, [REFERENCE, CANDIDATE]),
             strokeDash=_dash("sample", names, [[5, 3], [1, 0]]),
-            tooltip=["sample:N", alt.Tooltip("value:Q", format=".4g"), alt.Tooltip("share:Q", format=".2%")],
+            tooltip=[
+                alt.Tooltip("sample:N"),
+                alt.Tooltip("value:Q", format=".4g"),
+                alt.Tooltip("share:Q", format=".2%"),
+            ],
         )
         .properties(height=HEIGHT)
     )
@@ -197,7 +201,7 @@ def excess(slices: pd.DataFrame, say: Words, title: str) -> alt.LayerChart:
     base = alt.Chart(slices).encode(
         y=y,
         tooltip=[
-            "slice:N",
+            alt.Tooltip("slice:N"),
             alt.Tooltip("excess:Q", title=say("drift.excess"), format="+.4g"),
             alt.Tooltip("low:Q", format="+.4g"),
             alt.Tooltip("high:Q", format="+.4g"),
@@ -205,11 +209,20 @@ def excess(slices: pd.DataFrame, say: Words, title: str) -> alt.LayerChart:
         ],
     )
     # The reader's own eye tells what is over the floor: the interval is right of 0.
-    spread = base.mark_rule(strokeWidth=3, color=REFERENCE).encode(x=alt.X("low:Q", title=title), x2="high:Q")
-    dots = base.mark_point(filled=True, size=90, color=CANDIDATE, shape="diamond").encode(x="excess:Q")
-    zero = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x="x:Q")
-    chart: alt.LayerChart = alt.layer(zero, spread, dots).properties(  # type: ignore[assignment]
-        height=28 * len(order) + 60
+    spread = base.mark_rule(strokeWidth=3, color=REFERENCE).encode(
+        x=alt.X("low:Q", title=title), x2=alt.X2("high:Q")
+    )
+    dots = base.mark_point(filled=True, size=90, color=CANDIDATE, shape="diamond").encode(x=alt.X("excess:Q"))
+    zero = (
+        alt.Chart(pd.DataFrame({"x": [0.0]}))
+        .mark_rule(color=NEUTRAL, strokeDash=[4, 3])
+        .encode(x=alt.X("x:Q"))
+    )
+    chart: alt.LayerChart = alt.layer(
+        zero,
+        spread,
+        dots,  # type: ignore[assignment]
+        height=28 * len(order) + 60,
     )
     return chart
 

@@ -63,10 +63,10 @@ def over_time(runs: pd.DataFrame, column: str, clock: Clock, say: Words) -> alt.
     if not baseline.empty:
         layers += _rule(float(baseline[column].iloc[0]), say("golden.baseline"), PURPLE, "right")
         star = alt.Chart(baseline).mark_text(text="★", size=18, color=PURPLE)
-        layers.append(star.encode(x="at:T", y=f"{column}:Q", tooltip=tooltip))
+        layers.append(star.encode(x=alt.X("at:T"), y=alt.Y(f"{column}:Q"), tooltip=tooltip))
     if column == "mean_score" and not drawn.empty:
         layers += _rule(float(drawn["least_mean_score"].iloc[-1]), say("golden.least"), NEUTRAL, "left")
-    chart: alt.LayerChart = alt.layer(*layers).properties(height=HEIGHT + 70)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(*layers, height=HEIGHT + 70)  # type: ignore[assignment]
     return chart
 
 
@@ -76,10 +76,12 @@ def _rule(
     """A dashed line at the value with its name at one end."""
     line = alt.Chart(pd.DataFrame({"value": [value], "what": [f"{name} {value:.3g}"]}))
     return [
-        line.mark_rule(color=colour, strokeDash=[5, 4]).encode(y="value:Q", tooltip="what:N"),
+        line.mark_rule(color=colour, strokeDash=[5, 4]).encode(
+            y=alt.Y("value:Q"), tooltip=alt.Tooltip("what:N")
+        ),
         line.mark_text(
             color=colour, align=side, baseline="bottom", dx=3 if side == "left" else -3, dy=-2
-        ).encode(x=alt.value(0 if side == "left" else "width"), y="value:Q", text="what:N"),
+        ).encode(x=alt.XValue(0 if side == "left" else "width"), y=alt.Y("value:Q"), text=alt.Text("what:N")),  # type: ignore[no-untyped-call]
     ]
 
 

@@ -62,9 +62,9 @@ def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
         scale=alt.Scale(domain=[left, right], nice=False),
         axis=alt.Axis(format=".2~%"),
     )
-    bars = base.mark_bar(height=6, opacity=0.8).encode(x=x, x2="right:Q")
+    bars = base.mark_bar(height=6, opacity=0.8).encode(x=x, x2=alt.X2("right:Q"))
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
-        x="at:Q",
+        x=alt.X("at:Q"),
         shape=alt.Shape(
             "side:N",
             scale=alt.Scale(domain=list(names.values()), range=["triangle-right", "circle", "square"]),
@@ -72,19 +72,26 @@ def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
         ),
     )
     lines = pd.DataFrame({"at": [margin], "what": [f"{say('overview.chart_margin')} {100 * margin:g} %"]})
-    zero = alt.Chart(pd.DataFrame({"at": [0.0]})).mark_rule(color=NEUTRAL, opacity=0.6).encode(x="at:Q")
+    zero = (
+        alt.Chart(pd.DataFrame({"at": [0.0]})).mark_rule(color=NEUTRAL, opacity=0.6).encode(x=alt.X("at:Q"))
+    )
     rule = (
         alt.Chart(lines)
         .mark_rule(color=PURPLE, strokeDash=[5, 4], strokeWidth=2)
-        .encode(x="at:Q", tooltip=alt.Tooltip("what:N", title=" "))
+        .encode(x=alt.X("at:Q"), tooltip=alt.Tooltip("what:N", title=" "))
     )
     name = (
         alt.Chart(lines)
         .mark_text(color=PURPLE, align="left", dx=4, dy=-4, baseline="bottom")
-        .encode(x="at:Q", y=alt.value(0), text="what:N")
+        .encode(x=alt.X("at:Q"), y=alt.YValue(0), text=alt.Text("what:N"))  # type: ignore[no-untyped-call]
     )
-    chart: alt.LayerChart = alt.layer(zero, bars, dots, rule, name).properties(  # type: ignore[assignment]
-        height=ROW_PX * len(rows) + 130
+    chart: alt.LayerChart = alt.layer(
+        zero,
+        bars,
+        dots,
+        rule,
+        name,  # type: ignore[assignment]
+        height=ROW_PX * len(rows) + 130,
     )
     return chart
 
@@ -110,7 +117,7 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
         .encode(
             x=alt.X("share:Q", title=None, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
             y=alt.Y("one:N", title=None, axis=None),
-            order="place:Q",
+            order=alt.Order("place:Q"),
             color=alt.Color(
                 "verdict:N",
                 scale=scale,
@@ -128,13 +135,13 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
         alt.Chart(drawn)
         .mark_text(fontWeight="bold")
         .encode(
-            x="middle:Q",
+            x=alt.X("middle:Q"),
             y=alt.Y("one:N", axis=None),
-            text="label:N",
+            text=alt.Text("label:N"),
             color=alt.Color("ink:N", scale=None, legend=None),
         )
     )
-    chart: alt.LayerChart = alt.layer(bar, text).properties(height=80 + 24 * -(-len(order) // 3))  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(bar, text, height=80 + 24 * -(-len(order) // 3))  # type: ignore[assignment]
     return chart
 
 
@@ -220,13 +227,13 @@ def over_time(
     ]
     if not marks.empty:
         layers.append(_marks(marks.assign(at=clock.wall(marks["at"])), time, say))
-    chart: alt.LayerChart = alt.layer(*layers).properties(height=HEIGHT)  # type: ignore[assignment]
+    chart: alt.LayerChart = alt.layer(*layers, height=HEIGHT)  # type: ignore[assignment]
     return chart
 
 
 def _marks(marks: pd.DataFrame, time: str, say: Words) -> alt.LayerChart:
     base = alt.Chart(marks).encode(
-        x="at:T",
+        x=alt.X("at:T"),
         tooltip=[
             alt.Tooltip("at:T", title=time, format="%Y-%m-%d %H:%M:%S"),
             alt.Tooltip("what:N", title=say("overview.marks")),
@@ -235,7 +242,7 @@ def _marks(marks: pd.DataFrame, time: str, say: Words) -> alt.LayerChart:
     rule = base.mark_rule(color=PURPLE, strokeDash=[4, 3], strokeWidth=2)
     # Something wider to point at than the line.
     sign = base.mark_point(shape="diamond", filled=True, size=110, color=PURPLE, opacity=1).encode(
-        y=alt.value(6)
+        y=alt.YValue(6)  # type: ignore[no-untyped-call]
     )
     chart: alt.LayerChart = alt.layer(rule, sign)  # type: ignore[assignment]
     return chart

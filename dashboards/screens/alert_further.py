@@ -12,6 +12,7 @@ import streamlit as st
 
 from compare.alerts.metrics import BY_NAME
 from dashboards.charts import alerts as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import alerts as questions
 from dashboards.questions.drift import Detector
 from dashboards.shell.context import Context
@@ -56,7 +57,7 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
     if hours.empty:
         st.caption(context.say("alerts.over_time_none"))
     else:
-        st.altair_chart(charts.around_change(hours, alert, context.clock, context.say))
+        draw(charts.around_change(hours, alert, context.clock, context.say))
     if alert["metric"] in BY_NAME:
         context.link(
             "drift",

@@ -11,6 +11,7 @@ from compare.alerts.descriptive import LEAST_PAIRS, compare_slices, describe_sam
 from compare.alerts.evidence_read import LOOK_BACK, VALUES
 from compare.alerts.metrics import BY_NAME, SERIES_FACTOR
 from dashboards.charts import drift as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
 from dashboards.questions.drift import Detector
@@ -51,8 +52,8 @@ def show_detector(context: Context, row: pd.Series) -> None:
         st.caption(say("drift.hours_none"))
     else:
         left, right = st.columns(2)
-        left.altair_chart(charts.by_hour(hours, context.clock, say))
-        right.altair_chart(charts.evidence_by_hour(hours, context.clock, say))
+        draw(charts.by_hour(hours, context.clock, say), left)
+        draw(charts.evidence_by_hour(hours, context.clock, say), right)
     if row["metric"] in BY_NAME:
         _distributions(context, row, detector, hours)
 
@@ -130,9 +131,9 @@ def _distributions(context: Context, row: pd.Series, detector: Detector, hours: 
     is_ratio = unit == "ratio"
     left, right = st.columns(2)
     drawn = samples.before, samples.now, names, say, title
-    left.altair_chart(charts.distribution(*drawn, is_ratio=is_ratio))
+    draw(charts.distribution(*drawn, is_ratio=is_ratio), left)
     if not charts.is_by_value(samples.before, samples.now):
-        right.altair_chart(charts.ecdf(*drawn, is_ratio=is_ratio))
+        draw(charts.ecdf(*drawn, is_ratio=is_ratio), right)
     _tests(context, row, samples, unit)
 
 

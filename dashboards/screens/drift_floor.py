@@ -10,6 +10,7 @@ import streamlit as st
 from compare.alerts.gather import FLOOR_COLUMNS
 from compare.alerts.metrics import DIMENSIONS
 from dashboards.charts import drift as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
 from dashboards.questions.drift_samples import Part
@@ -67,7 +68,7 @@ def _ranked(context: Context, found: pd.DataFrame, by: str, metric: str) -> None
     shown = found.assign(slice=[visible_line(str(name), 60) or "-" for name in found["slice"]])
     unit = {FAULTS: say("drift.unit_rate"), "kl_forced": "nats"}.get(metric, say("drift.unit_score"))
     left, right = st.columns([1, 1])
-    left.altair_chart(charts.excess(shown, say, f"{say('drift.excess')} ({unit})"))
+    draw(charts.excess(shown, say, f"{say('drift.excess')} ({unit})"), left)
     with right:
         keys = [str(name) for name in found["slice"]]
         table = shown[["slice", "excess", "low", "high", "candidate", "floor", "requests", "bounded_by"]]

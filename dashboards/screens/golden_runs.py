@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.charts import golden as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import golden as questions
 from dashboards.screens.choose import choose_row
 from dashboards.screens.golden_cases import show_run
@@ -81,7 +82,7 @@ def _charts(context: Context, runs: pd.DataFrame) -> None:
                 st.caption(say("golden.unscored", what=say(f"golden.{column}")))
             else:
                 drawn[column] = drawn[column].astype(float)
-                st.altair_chart(charts.over_time(drawn, column, context.clock, say))
+                draw(charts.over_time(drawn, column, context.clock, say))
 
 
 def _choose(context: Context, runs: pd.DataFrame) -> pd.Series:

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.charts import operations as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import endpoints as questions
 from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hostile import visible_line
@@ -161,7 +162,7 @@ def _tokens(context: Context, use: pd.DataFrame) -> None:
         st.caption(say("operations.token_none", days=questions.USE_DAYS))
         return
     shown = use.assign(endpoint=[visible_line(str(name), 80) for name in use["endpoint"]])
-    st.altair_chart(charts.tokens(shown, say))
+    draw(charts.tokens(shown, say))
     total = int((use["prompt_tokens"] + use["completion_tokens"]).sum())
     share = int(use["estimated_tokens"].sum()) / total if total else 0.0
     st.caption(say("operations.token_note", share=f"{share:.1%}"))

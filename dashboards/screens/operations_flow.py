@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.charts import operations as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import operations as questions
 from dashboards.screens.overview_accounts import accounts
 from dashboards.shell.context import Context
@@ -18,7 +19,7 @@ MOST_ROWS_SHOWN = 12
 def show_throughput(context: Context, records: pd.DataFrame, step: int) -> None:
     """Records a minute by outcome, and why some were not compared."""
     say = context.say
-    st.altair_chart(charts.throughput(records, step, context.clock, say))
+    draw(charts.throughput(records, step, context.clock, say))
     rolled = questions.is_rolled(context.reader, context.series)
     source = say("operations.source_rolled" if rolled else "operations.source_raw")
     st.caption(say("operations.step", minutes=step, source=source))
@@ -70,7 +71,7 @@ def show_lag(context: Context, records: pd.DataFrame) -> None:
             records=("records", "sum"), sum_s=("sum_s", "sum"), longest=("lag_max_s", "max")
         )
         steps["mean"] = steps["sum_s"] / steps["records"]
-        st.altair_chart(charts.lag(steps.drop(columns=["sum_s"]), context.clock, say))
+        draw(charts.lag(steps.drop(columns=["sum_s"]), context.clock, say))
     st.caption(say("operations.lag_note"))
 
 

@@ -12,6 +12,7 @@ from compare.alerts.binomial import lower_bound, upper_bound
 from compare.ship.model import ShipVerdict
 from compare.ship.words import percent
 from dashboards.charts import overview as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import overview as questions
 from dashboards.questions.summary import Summary
 from dashboards.shell.context import Context
@@ -195,7 +196,7 @@ def show_verdicts(context: Context, figures: Summary) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader(say("overview.verdicts"), anchor="verdicts")
-        st.altair_chart(charts.verdict_bar(figures.verdicts, say))
+        draw(charts.verdict_bar(figures.verdicts, say))
         found = dict(zip(figures.verdicts["verdict"], figures.verdicts["pairs"], strict=True))
         with st.container(horizontal=True):
             for name in (name for name in VERDICTS if name in found):
@@ -211,7 +212,7 @@ def show_verdicts(context: Context, figures: Summary) -> None:
         if figures.faults.empty:
             st.caption(say("overview.faults_none"))
             return
-        st.altair_chart(charts.fault_bar(figures.faults, say))
+        draw(charts.fault_bar(figures.faults, say))
         with st.container(horizontal=True):
             for _, row in figures.faults[figures.faults["side"] == "candidate only"].iterrows():
                 name = str(row["family"])
@@ -253,7 +254,7 @@ def show_over_time(context: Context, figures: Summary) -> None:
                 st.caption(say("overview.chart_none", what=title))
                 continue
             named = [(column, count, say(f"overview.{key}"), colour) for column, count, key, colour in lines]
-            st.altair_chart(charts.over_time(steps, named, title, marks, context.clock, say, form))
+            draw(charts.over_time(steps, named, title, marks, context.clock, say, form))
     if not marks.empty:
         st.caption(say("overview.over_time_note"))
 

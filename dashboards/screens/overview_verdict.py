@@ -12,6 +12,7 @@ from compare.ship.model import ShipVerdict, SliceBound, Terms
 from compare.ship.statements import MARKS, served_line, support_cells
 from compare.ship.words import percent, signed, whole
 from dashboards.charts import overview as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import overview as questions
 from dashboards.screens import overview_words as words
 from dashboards.shell.context import Context
@@ -132,7 +133,7 @@ def _bounds(context: Context, verdict: ShipVerdict) -> None:
     ]
     drawn = pd.DataFrame(rows, columns=["slice", "excess", "low", "high", "pairs"])
     drawn["side"] = [side_of(low, high) for low, high in zip(drawn["low"], drawn["high"], strict=True)]
-    st.altair_chart(charts.bounds(drawn, margin, say))
+    draw(charts.bounds(drawn, margin, say))
     st.caption(say("overview.chart_cut", count=len(slices), all=len(verdict.slices)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboards.charts.drawn import draw
 from dashboards.charts.pair import forced_positions
 from dashboards.pair_views.replay_command import replay_command
 from dashboards.questions import pair as questions
@@ -115,7 +116,7 @@ def _forced(context: Context, key: PairKey, row: pd.Series) -> None:
             },
         }
     )
-    st.altair_chart(forced_positions(steps, say))
+    draw(forced_positions(steps, say))
 
 
 def _timings(context: Context, row: pd.Series, answers: pd.DataFrame) -> None:

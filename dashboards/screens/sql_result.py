@@ -13,6 +13,7 @@ import streamlit as st
 
 from compare.store.answer import Result
 from dashboards.charts import sql_box as charts
+from dashboards.charts.drawn import draw
 from dashboards.questions import sql_box as questions
 from dashboards.questions.sql_box import Statement
 from dashboards.screens.operations_storage import size_words
@@ -170,6 +171,6 @@ def _chart(context: Context, data: pd.DataFrame) -> None:
         if drawn[by].astype(str).nunique() > len(most):
             st.caption(say("sql_box.chart_values", count=len(most), column=in_markdown(by)))
         drawn = drawn[drawn[by].astype(str).isin(most)]
-    st.altair_chart(charts.picked(drawn, x, y, by, kind, (x, y)))
+    draw(charts.picked(drawn, x, y, by, kind, (x, y)))
     if len(data) > charts.MOST_ROWS:
         st.caption(say("sql_box.chart_cut", rows=f"{charts.MOST_ROWS:,}"))
