@@ -74,7 +74,8 @@ def test_show_is_readable_and_hostile_text_does_nothing(folder: Path, alert: Ale
     assert "\x1b" not in shown
     assert "s \\x1b[31m" in shown
     assert (
-        f"http://x:1/pair?experiment={alert.experiment}&candidate=q4&topic_id=t-1&partition=0&offset=7" in shown
+        f"http://x:1/pair?experiment={alert.experiment}&candidate=q4&topic_id=t-1&partition=0&offset=7"
+        in shown
     )
     assert "faults:        repetition 12" in shown
     (row,) = json.loads(run(folder, "show", f"group:{alert.group_key[:10]}", "--json").output)

@@ -65,7 +65,7 @@ def test_every_generated_statement_is_read_by_the_parser_and_stable(formatted: F
 def test_a_table_becomes_a_replicated_one_and_a_distributed_one(
     formatted: Format, migrated_store: Store
 ) -> None:
-    sorting_keys = dict(
+    sorting_keys: dict[str, str] = dict(
         migrated_store.query(
             "SELECT name, sorting_key FROM system.tables WHERE database = {d:String}",
             {"d": migrated_store.database},

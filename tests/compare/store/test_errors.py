@@ -28,7 +28,7 @@ def test_what_may_pass_is_tried_again_and_what_may_not_ends_it(
     codes = migrated_store.query(
         "SELECT errorCodeToName(number) AS name, number FROM numbers(1100) WHERE name != ''"
     ).rows
-    known = dict(codes)
+    known: dict[str, int] = dict(codes)
     for name in names.split():
         error = of_query(DatabaseError(name, code=known[name], name=name), "here")
         assert type(error) is family, name
