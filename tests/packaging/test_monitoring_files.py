@@ -52,7 +52,7 @@ def test_prometheus_scrapes_ports_that_are_open_and_reads_rules_that_are_mounted
     mounted = [volume.split(":")[1] for volume in SERVICES["prometheus"]["volumes"]]
     assert "--config.file=/etc/prometheus/prometheus.yml" in SERVICES["prometheus"]["command"]
     (pattern,) = config["rule_files"]
-    assert sum(Path(path).match(pattern) for path in mounted) == 2
+    assert sum(Path(path).match(pattern) for path in mounted) == 3
 
 
 def test_alerts_use_metrics_that_are_documented() -> None:
