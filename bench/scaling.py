@@ -34,7 +34,7 @@ WRITTEN_PAIRS_A_CORE = 1_100.0
 FOLDED_RECORDS = 50_000.0
 """Records a second that the one watcher of an experiment folds into its detectors."""
 
-VERDICT_S_A_PAIR = 150.0 / 10_000_000
+VERDICT_S_A_PAIR = 51.5 / 10_000_000
 """Processor seconds of one core that a verdict takes for each stored pair of the experiment."""
 PAIRS_DAYS = 400
 """How long pairs are kept by default."""
