@@ -12,6 +12,14 @@ from compare.store.asked import Asked
 __all__ = ["Asked", "frame"]
 
 
+BY_INDEX = {"use_skip_indexes_if_final_exact_mode": 0}
+"""Settings of a query that an index of words, ids or hashes serves: FINAL would read, beside the granules
+that it names, all those with keys among theirs, which are half of the day. The key of a row decides its ids,
+and so all versions of a row are in the granules named; of an answer that was stored twice, as after a crash,
+the words of both are found.
+"""
+
+
 def frame(
     asked: Asked,
     sql: str,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from dashboards.asked import Asked, frame
+from dashboards.asked import BY_INDEX, Asked, frame
 
 
 class PairKey(msgspec.Struct, frozen=True):
@@ -177,6 +177,7 @@ def same_request(asked: Asked, key: PairKey, request_hash: str, day: date) -> pd
             "first": day - SAME_WITHIN,
             "last": day + SAME_WITHIN,
         },
+        BY_INDEX,
     )
 
 

@@ -9,7 +9,8 @@ import msgspec
 import pandas as pd
 
 from compare.rollups.select import WORST_ROWS
-from dashboards.asked import Asked, frame
+from dashboards.asked import BY_INDEX, Asked, frame
+from dashboards.questions.recent import Recent, recent
 from dashboards.questions.search import TEXT_LIMITS, TextSearch
 from dashboards.questions.summary import Series
 from ingest.decode import CLOCK_TOLERANCE
@@ -68,6 +69,10 @@ class PairFilter(msgspec.Struct, frozen=True, kw_only=True):
     end: datetime | None = None
     text: TextSearch | None = None
 
+    def is_by_index(self) -> bool:
+        """Whether an index finds the few pairs that pass it."""
+        return self.text is not None or bool(self.request_id and "*" not in self.request_id)
+
     def is_rolled(self) -> bool:
         """Whether the first rows of the list, worst first, are all in `rollup_worst_v1`: its cells are cut
         by severity, so it has every such list that is narrowed by what tells the cells apart.
@@ -95,11 +100,15 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Rows of one page, what was read for them, and the places of its neighbours, None if there is none."""
+    """Rows of one page, what was read for them, and the places of its neighbours, None if there is none.
+
+    `since`: the list is of the pairs mirrored from then on (UTC); None for all of the range.
+    """
 
     rows: pd.DataFrame
     first_row: int
     is_rolled: bool
+    since: datetime | None
     before: Place | None
     behind: Place | None
 
@@ -125,18 +134,23 @@ def page(
     sort: Sort = "worst",
     place: Place | None = None,
     limit: int = PAGE_ROWS,
+    *,
+    is_whole: bool = False,
 ) -> Page:
     """At most `limit` pairs that pass the filter, in this order, from this place on.
 
     Of a series that is read from rollups, a list that is not the worst first, or narrowed by more than they
-    hold, or behind their first 200 rows, is read from the pairs: right, and slower over millions of them.
+    hold, or behind their first 200 rows, is read from the pairs: from the newest (`recent`) of the range, or,
+    if `is_whole`, from all of them, which takes seconds over millions.
     """
     row = 0 if place is None else place.row
     is_rolled = (
         series.until is not None and sort == "worst" and wanted.is_rolled() and row + limit <= WORST_ROWS
     )
+    is_cut = is_of_newest(series, wanted, sort) and not is_whole
+    near = recent(asked, series, wanted.start, wanted.end) if is_cut else None
     # One more than is shown tells whether another page follows.
-    rows = _rows(asked, series, wanted, sort, place, limit + 1, is_rolled)
+    rows = _rows(asked, series, wanted, sort, place, limit + 1, is_rolled, near)
     is_more = len(rows) > limit
     rows = rows.iloc[:limit]
     is_backwards = place is not None and place.is_backwards
@@ -149,7 +163,13 @@ def page(
         if is_more or is_backwards:
             behind = _place(rows.iloc[-1], row + len(rows), is_backwards=False)
     shown = rows.drop(columns=["rank"])
-    return Page(shown, row, is_rolled, before, behind)
+    return Page(shown, row, is_rolled, near.start if near else None, before, behind)
+
+
+def is_of_newest(series: Series, wanted: PairFilter, sort: Sort) -> bool:
+    """Whether `page` reads the list from the newest pairs, unless told to read them all."""
+    is_from_rollup = sort == "worst" and wanted.is_rolled()
+    return series.until is not None and not is_from_rollup and not wanted.is_by_index()
 
 
 def choices(asked: Asked, series: Series) -> dict[str, list[str]]:
@@ -186,9 +206,12 @@ def _rows(
     place: Place | None,
     limit: int,
     is_rolled: bool,
+    near: Recent | None,
 ) -> pd.DataFrame:
     view, only = ("rollup_worst_v1", _ONLY_ROLLED) if is_rolled else ("pairs_v1", _ONLY)
     where, values = _conditions(wanted, only, is_rolled)
+    if near is not None:
+        where.append(near.condition(values))
     ranks = (_RANKS[sort], *_KEY)
     way = "<" if place is not None and place.is_backwards else ">"
     if place is not None:
@@ -216,7 +239,7 @@ def _rows(
         f"SELECT {_COLUMNS.format(**only)}, {_RANKS[sort]} AS rank FROM {view}"
         f" WHERE {condition} ORDER BY {order} LIMIT {{limit:UInt32}}",
         {**series.parameters(), **values, "limit": limit},
-        TEXT_LIMITS if wanted.text is not None else None,
+        TEXT_LIMITS if wanted.text is not None else BY_INDEX if wanted.is_by_index() else None,
     )
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from dashboards.asked import Asked, frame
+from dashboards.asked import BY_INDEX, Asked, frame
 from dashboards.questions.summary import Series
 
 LONGEST = timedelta(hours=24)
 MAX_WORDS = 8
-TEXT_LIMITS = {"max_execution_time": 10, "max_rows_to_read": 20_000_000}
+TEXT_LIMITS = {"max_execution_time": 10, "max_rows_to_read": 20_000_000, **BY_INDEX}
 """Seconds, and rows of all tables after the index has left some out, of one search."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9\u0080-\U0010ffff]+")

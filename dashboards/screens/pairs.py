@@ -13,6 +13,7 @@ from compare.result import VerdictKind
 from compare.store.errors import StoreQueryError
 from dashboards.questions import pairs as questions
 from dashboards.questions.pairs import SIDES, SORTS, Page, PairFilter, Place, Sort
+from dashboards.questions.recent import MOST
 from dashboards.questions.search import TextSearch, search
 from dashboards.screens.pair_table import key_of, open_pair, show_pair_table
 from dashboards.shell import states
@@ -138,11 +139,18 @@ def _say_searched(context: Context, found: TextSearch) -> None:
 
 def _list(context: Context, wanted: PairFilter, sort: Sort) -> None:
     say = context.say
+    is_whole = False
+    if questions.is_of_newest(context.series, wanted, sort):
+        help_text = say("pairs.whole_help")
+        is_whole = context.address.toggle(st.container(), say("pairs.whole"), "whole", help=help_text)
     # A place belongs to one list: after a change of the filters the first page is shown.
     mark = _mark(context)
     written = context.address.text("page")
     place = questions.place_of(written.removeprefix(mark)) if written.startswith(mark) else None
-    page = questions.page(context.reader, context.series, wanted, sort, place)
+    page = questions.page(context.reader, context.series, wanted, sort, place, is_whole=is_whole)
+    if page.since is not None:
+        start = context.clock.show(page.since)
+        st.info(say("pairs.recent", most=f"{MOST:,}", start=start), icon=":material/schedule:")
     if place is not None:
         context.address.keep("page", written)
     if page.rows.empty:
@@ -188,7 +196,7 @@ def _counted(context: Context, page: Page) -> str:
     if context.series.until is None:
         return counted
     if not page.is_rolled:
-        return f"{counted} {say('pairs.from_pairs')}"
+        return counted if page.since is not None else f"{counted} {say('pairs.from_pairs')}"
     has_window = context.window.start is not None or context.window.end is not None
     return f"{counted} {say('pairs.from_rollup_window' if has_window else 'pairs.from_rollup')}"
 

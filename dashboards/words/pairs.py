@@ -77,6 +77,15 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Read from all pairs: over millions this takes seconds.",
         "读取自全部回答对：数百万条时需要数秒。",
     ),
+    "recent": (
+        "This list is of the newest {most} pairs of the range and a few more: those since {start}.",
+        "此列表只含时间范围内最新的约 {most} 条回答对：自 {start} 起。",
+    ),
+    "whole": ("Look through the whole range", "查看整个时间范围"),
+    "whole_help": (
+        "Over millions of pairs this takes seconds.",
+        "数百万条时需要数秒。",
+    ),
     "first_page": ("First page", "第一页"),
     "previous_page": ("Previous page", "上一页"),
     "next_page": ("Next page", "下一页"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from compare.rollups.rebuild import Rollups
 from compare.store import Store, open_store
 from compare.store.errors import StoreQueryError
+from dashboards.questions import recent, summary
 from dashboards.questions import search as searching
-from dashboards.questions import summary
 from dashboards.questions.pairs import PairFilter, Place, Sort, choices, page, place_of
 from dashboards.questions.search import TextSearch, search, words_of
 from tests.compare.rollups.raw_rows import YESTERDAY, pair, put
@@ -137,6 +138,29 @@ def test_pages_follow_one_another_and_lead_back(store: Store, series: summary.Se
             assert back.rows["offset"].tolist() == expected
             assert back.behind is not None
         assert back.before is None
+
+
+def test_a_long_list_is_of_the_newest_hours_unless_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent, "MOST", 40)
+    by_hour = Counter(row["mirrored_at"].replace(minute=0, second=0, microsecond=0) for row in OF_Q4)
+    since, held = max(by_hour), 0
+    for hour in sorted(by_hour, reverse=True):
+        since, held = hour, held + by_hour[hour]
+        if held >= 40:
+            break
+    newest = [row for row in OF_Q4 if row["mirrored_at"] >= since]
+    assert 40 <= len(newest) < len(OF_Q4)
+    for sort in ("newest", "kl", "similarity"):
+        key = ORDERS[sort]
+        expected = sorted(newest, key=lambda row: (*key(row), row["partition"], row["offset"]))
+        shown = page(store, ROLLED, PairFilter(), sort, limit=200)
+        assert shown.since == since
+        assert shown.rows["offset"].tolist() == [row["offset"] for row in expected]
+    assert page(store, ROLLED, PairFilter(), "newest", is_whole=True).since is None
+    for series, wanted in ((RAW, PairFilter(tenants=("b",))), (ROLLED, PairFilter())):
+        assert page(store, series, wanted).since is None
 
 
 def test_a_request_is_found_by_its_whole_id_or_a_part(store: Store) -> None:
