@@ -1,6 +1,6 @@
 """What a watched service leaves beside its pairs: alerts, detectors, golden runs, a rollback, dead letters.
 
-For each experiment of the synthetic pairs some 400 detectors with a week of hours, 300 alerts with evidence,
+For each experiment of the synthetic pairs some 400 detectors with a day of hours, 300 alerts with evidence,
 60 runs of a golden set of 200 cases, 100 decisions, 300 dead letters, and a kept verdict; and of the first
 experiment 40 pairs that were really compared, with their texts and 200 tokens a side, to be looked at.
 """
@@ -32,7 +32,10 @@ from compare.store import Store
 from compare.writer import Writer
 from ingest.records import RawRecord, SourcePosition
 
-DAYS = 7
+HOURS = 24
+PAIRS_AN_HOUR = 250_000
+SHARES = {"experiment": 1, "route": 12, "tenant": 200, "language": 10, "kind": 3, "served_model": 6}
+"""Of a dimension, about how many slices the pairs are in."""
 THRESHOLD = 52_000.0
 MOST_ALERTS = 300
 
@@ -71,8 +74,8 @@ def slices() -> list[tuple[Metric, str, str]]:
 
 
 def fill_detectors(store: Store, experiment: str, newest: datetime, rng: np.random.Generator) -> None:
-    """Every detector as it stands, and its hours of a week."""
-    first = newest.replace(minute=0, second=0, microsecond=0) - DAYS * 24 * HOUR
+    """Every detector as it stands, and its hours of a day."""
+    first = newest.replace(minute=0, second=0, microsecond=0) - (HOURS - 1) * HOUR
     rows, results = [], []
     for metric, dimension, value in slices():
         statistic = float(np.exp(rng.normal(1.0, 3.0)))
@@ -83,14 +86,14 @@ def fill_detectors(store: Store, experiment: str, newest: datetime, rng: np.rand
             + (statistic, 100_000, 1_500, 700, 20_000 * is_rank, "", "", "[]", newest, newest, 1)
             + (metric.kind, int(is_rank), None)
         )
-        for hour in range(DAYS * 24):
+        for hour in range(HOURS):
             results.append(
                 HourResult(
                     key=SeriesKey(metric.name, dimension, value),
                     kind=metric.kind,
                     hour_ms=int((first + hour * HOUR).timestamp() * 1000),
                     status="running",
-                    pairs=int(rng.integers(500, 5_000)),
+                    pairs=PAIRS_AN_HOUR // SHARES[dimension],
                     observed=0.5 if is_rank else float(rng.beta(2, 100)),
                     baseline=0.5 if is_rank else 0.02,
                     tolerated=0.02,

@@ -227,8 +227,8 @@ def _rows(
         }
     order = ", ".join(f"{one} DESC" if way == "<" else one for one in ranks)
     condition = " AND ".join(where)
-    if series.until is not None and not is_rolled:
-        # The many columns are read for the page's rows alone.
+    if series.until is not None and not is_rolled and near is None:
+        # Of millions the many columns are read for the page's rows alone; of fewer, asking twice costs more.
         condition = (
             "experiment = {experiment:String} AND candidate = {candidate:String}"
             f" AND ({', '.join(_KEY)}) IN (SELECT {', '.join(_KEY)} FROM {view} WHERE {condition}"

@@ -11,8 +11,8 @@ from dashboards.asked import Asked
 from dashboards.questions.offsets import Offsets, offsets_of, within
 from dashboards.questions.summary import Series
 
-MOST = 500_000
-"""About so many pairs are looked through: some 100 ms of a processor."""
+MOST = 200_000
+"""About so many pairs are looked through: 100 to 200 ms of a processor."""
 
 
 class Recent(msgspec.Struct, frozen=True):
