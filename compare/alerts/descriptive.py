@@ -52,11 +52,16 @@ def describe_samples(kind: Kind, before: Floats, since: Floats) -> tuple[NamedTe
 
 
 def compare_slices(
-    kind: Kind, before: Floats, since: Floats, slices: Mapping[str, Sequence[str]]
+    kind: Kind,
+    before: Floats,
+    since: Floats,
+    slices: Mapping[str, Sequence[str]],
+    *,
+    most: int = MOST_SLICES,
 ) -> tuple[SliceTest, ...]:
     """Test each slice of each dimension by itself; p-values adjusted over all of them, least first.
 
-    `slices` holds the values of each dimension for the pairs before and then those since. At most 200
+    `slices` holds the values of each dimension for the pairs before and then those since. At most `most`
     slices, those with the most pairs. The adjustment is `scipy.stats.false_discovery_control`'s
     (Benjamini and Hochberg 1995).
     """
@@ -75,7 +80,7 @@ def compare_slices(
     from scipy import stats
 
     cut.sort(key=lambda one: (-one[0], one[1], one[2]))
-    cut = cut[:MOST_SLICES]
+    cut = cut[:most]
     tests = [_one(kind, old, new) for _, _, _, old, new in cut]
     adjusted = stats.false_discovery_control([p for _, p in tests])
     found = [

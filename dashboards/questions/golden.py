@@ -87,7 +87,7 @@ def cases(asked: Asked, run: pd.Series, baseline_id: str) -> pd.DataFrame:
     before = before[before["status"] != "away"]
     known = {
         str(row["case_id"]): Known(str(row["case_hash"]), bool(row["is_passed"]), _number(row["score"]))
-        for _, row in before.iterrows()
+        for row in before.to_dict("records")
     }
     results = [
         CaseResult(
@@ -96,7 +96,7 @@ def cases(asked: Asked, run: pd.Series, baseline_id: str) -> pd.DataFrame:
             status=row["status"],
             score=_number(row["score"]),
         )
-        for _, row in now.iterrows()
+        for row in now.to_dict("records")
     ]
     found = changes_since(known, results)
     change = {one.case_id: "moved" for one in found.moved}

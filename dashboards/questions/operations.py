@@ -5,12 +5,13 @@ Times here are of ingestion: when a record was taken up and stored, not when it 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas as pd
 
 from dashboards.asked import Asked, frame
+from dashboards.questions.offsets import offsets_of, within
 from dashboards.questions.summary import ROLLED_PAIRS, Series
 
 KINDS = ("compared", "skipped", "failed", "dead_letter")
@@ -105,19 +106,21 @@ def partitions(asked: Asked, series: Series) -> pd.DataFrame:
     )
     if delivered.empty:
         return delivered
-    newest = "{newest:DateTime('UTC')}"
+    newest, near = "{newest:DateTime('UTC')}", ""
     parameters: dict[str, Any] = {**series.parameters()}
     if series.until is None:
         newest = f"(SELECT max(ingested_at) FROM pairs_v1 WHERE {_MINE})"
     else:
         parameters["newest"] = int(series.until.timestamp())
+        near, bounds = within(offsets_of(asked, series, series.until - timedelta(hours=1), None))
+        parameters |= bounds
     lag = frame(
         asked,
         "SELECT topic_id, `partition`, count() AS pairs,"
         " avg(dateDiff('millisecond', mirrored_at, ingested_at)) / 1000 AS lag_mean_s,"
         " max(dateDiff('millisecond', mirrored_at, ingested_at)) / 1000 AS lag_max_s"
         f" FROM pairs_v1 WHERE {_EXPERIMENT} AND candidate = {{candidate:String}}"
-        f" AND ingested_at > {newest} - INTERVAL 1 HOUR GROUP BY topic_id, `partition`",
+        f" AND ingested_at > {newest} - INTERVAL 1 HOUR{near} GROUP BY topic_id, `partition`",
         parameters,
     )
     merged: pd.DataFrame = delivered.merge(lag, on=["topic_id", "partition"], how="left")

@@ -7,6 +7,7 @@ give the same sums by steps of time, and all figures are made from these.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -129,7 +130,7 @@ def summary(
     """The figures of the pairs mirrored from `start` on and before `end`: from rollups, by whole hours."""
     read = _of_pairs if series.until is None else _of_rollups
     bins, faults = read(asked, series, start, end)
-    totals = _figures(bins)
+    totals = _figures(_sums(bins))
     verdicts = pd.DataFrame(
         {"verdict": _VERDICTS, "pairs": [int(totals[f"{verdict}_pairs"]) for verdict in _VERDICTS]}
     )
@@ -171,21 +172,31 @@ def quantiles(
 def steps_of(bins: pd.DataFrame) -> pd.DataFrame:
     """At most MAX_STEPS steps of whole hours; bins that are no more than that stay as they are."""
     if bins.empty:
-        return pd.DataFrame(columns=["at", *_figures(bins)])
+        return pd.DataFrame(columns=["at", *_figures(_sums(bins))])
     at = bins["at"]
     if len(bins) > MAX_STEPS:
         hours = int((at.max() - at.min()).total_seconds()) // 3600 + 1
         # One more than fits: a step begins at a multiple of its length, not at the first hour.
         at = at.dt.floor(f"{-(-hours // (MAX_STEPS - 1))}h")
-    return pd.DataFrame([{"at": step, **_figures(some)} for step, some in bins.groupby(at)])
+    steps = bins[list(SUMMED)].astype("float64").groupby(at).sum()
+    return pd.DataFrame(
+        [
+            {"at": step, **_figures(sums)}
+            for step, sums in zip(steps.index, steps.to_dict("records"), strict=True)
+        ]
+    )
 
 
-def _figures(bins: pd.DataFrame) -> dict[str, Any]:
-    """Counts, means and rates over the bins."""
-    made: dict[str, Any] = {name: int(bins[name].sum()) for name in _COUNTED}
+def _sums(bins: pd.DataFrame) -> Mapping[Hashable, float]:
+    return bins[list(SUMMED)].astype("float64").sum().to_dict()
+
+
+def _figures(sums: Mapping[Hashable, float]) -> dict[str, Any]:
+    """Counts, means and rates of what SUMMED names."""
+    made: dict[str, Any] = {name: int(sums[name]) for name in _COUNTED}
     for score in SCORES:
-        made[f"{score}_pairs"] = count = int(bins[f"{score}_pairs"].sum())
-        made[score] = float(bins[f"{score}_sum"].sum()) / count if count else None
+        made[f"{score}_pairs"] = count = int(sums[f"{score}_pairs"])
+        made[score] = float(sums[f"{score}_sum"]) / count if count else None
     for name, part, whole in (
         ("regression_rate", "regressions", "pairs"),
         ("schema_lost_rate", "schema_regressions", "schema_pairs"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -79,7 +80,7 @@ def _choose(context: Context, cases: pd.DataFrame) -> str:
     say = context.say
     keys = [str(name) for name in cases["case_id"]]
     asked = context.address.text("case")
-    table = pd.DataFrame([_row(context, row) for _, row in cases.iterrows()])
+    table = pd.DataFrame([_row(context, row) for row in cases.to_dict("records")])
     number = st.column_config.NumberColumn
     columns = {
         say("golden.score"): number(format="%.3f"),
@@ -96,7 +97,7 @@ def _choose(context: Context, cases: pd.DataFrame) -> str:
     return chosen
 
 
-def _row(context: Context, case: pd.Series) -> dict[str, Any]:
+def _row(context: Context, case: Mapping[Any, Any]) -> dict[str, Any]:
     say = context.say
     failed = case["status"] == "failed"
     fields = f"{case['fields_right']}/{case['fields_expected']}" if case["fields_expected"] else ""

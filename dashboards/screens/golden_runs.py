@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -91,7 +92,7 @@ def _choose(context: Context, runs: pd.DataFrame) -> pd.Series:
     keys = [str(name) for name in runs["run_id"]]
     asked = context.address.text("run")
     asked = asked if asked in keys else ""
-    table = pd.DataFrame([_row(context, row) for _, row in runs.iterrows()])
+    table = pd.DataFrame([_row(context, row) for row in runs.to_dict("records")])
     number = st.column_config.NumberColumn
     columns = {say(f"golden.{name}"): number(format="%.3f") for name in RATES}
     found = choose_row(table, keys, asked, "golden-runs", rows=MOST_ROWS_SHOWN, columns=columns)
@@ -102,7 +103,7 @@ def _choose(context: Context, runs: pd.DataFrame) -> pd.Series:
     return runs.iloc[keys.index(found)]
 
 
-def _row(context: Context, run: pd.Series) -> dict[str, Any]:
+def _row(context: Context, run: Mapping[Any, Any]) -> dict[str, Any]:
     say, clock = context.say, context.clock
     told = (run["model"], run["quantization"], run["engine"], run["engine_version"])
     return {
