@@ -11,7 +11,7 @@ import pandas as pd
 
 from compare.metrics.divergence import END
 from dashboards.shell.hostile import visible_line
-from dashboards.shell.marks import Piece
+from dashboards.shell.marks import Piece, boxed
 from dashboards.words import Words
 
 NUMBERS = ("probability", "entropy", "kl")
@@ -97,15 +97,14 @@ def heat(both: Both, side: str, number: str, say: Words, *, ended: str) -> list[
     pieces = []
     for index, text in enumerate(own.texts):
         is_parting = index == both.parting
-        pieces.append(
-            Piece(
-                text.replace("\n", "↵\n"),
-                "divergence" if is_parting else "",
-                note(both, side, index, say),
-                strength(number, own, index),
-                f"≠ {index}" if is_parting else "",
-            )
+        piece = Piece(
+            text.replace("\n", "↵\n"),
+            "",
+            note(both, side, index, say),
+            strength(number, own, index),
+            f"≠ {index}" if is_parting else "",
         )
+        pieces += boxed(piece) if is_parting else [piece]
     is_end = both.parting is not None and both.parting == len(own.texts)
     if is_end:
         pieces.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dashboards.shell.marks import Piece, spans_marked
+from dashboards.shell.marks import Piece, boxed, spans_marked
 
 MAX_CHARACTERS = 40_000
 """Shown of one answer: streams of hundreds of kilobytes would keep a browser busy."""
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 
 
 def plain(text: str, evidence: Sequence[Span], parting: Span | None, gap: str) -> Shown:
-    """The text with `evidence` marked, and the token where the answers part; `gap` is put for what is cut.
+    """The text with `evidence` marked, and the place where the answers part; `gap` is put for what is cut.
 
     Too long a text shows its head and MAX_CHARACTERS in all; a mark behind those moves them there.
     """
@@ -45,18 +45,6 @@ def plain(text: str, evidence: Sequence[Span], parting: Span | None, gap: str) -
     if stretches and stretches[-1][1] < len(text):
         pieces.append(Piece(f"\n{gap}", "missing"))
     return Shown(pieces, len(text) - shown)
-
-
-def parting_span(text: str, tokens: Sequence[str], position: int, note: str) -> Span | None:
-    """Where the token at `position` stands in the text; None if the tokens do not spell it that far.
-
-    A token behind the last one is the end: an empty stretch at the end of the text.
-    """
-    before = "".join(tokens[:position])
-    token = tokens[position] if position < len(tokens) else ""
-    if not text.startswith(before + token):
-        return None
-    return Span(len(before), len(before) + len(token), note)
 
 
 def _stretches(length: int, spans: Sequence[Span]) -> list[tuple[int, int]]:
@@ -78,6 +66,6 @@ def _marked(text: str, at: int, evidence: Sequence[Span], parting: Span | None) 
     around = [note for left, right, note in spans if left < end and right > start]
     pieces = spans_marked(text[:start], spans)
     mark = "≠" if end > start else "≠ <end>"
-    pieces.append(Piece(text[start:end], "divergence", "\n".join([parting.note, *around]), mark=mark))
+    pieces += boxed(Piece(text[start:end], note="\n".join([parting.note, *around]), mark=mark))
     behind = [(left - end, right - end, note) for left, right, note in spans]
     return pieces + spans_marked(text[end:], behind)

@@ -13,7 +13,7 @@ MAX_WORDS = 8_000
 """Words and signs of each answer that are compared: the table behind it has a bit for each pair of them."""
 
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|\s+|[^\w\s]")
+WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|\s+|[^\w\s]")
 
 
 def word_diff(reference: str, candidate: str, gap: str) -> tuple[list[Piece], list[Piece]]:
@@ -22,7 +22,7 @@ def word_diff(reference: str, candidate: str, gap: str) -> tuple[list[Piece], li
     Chinese, Japanese and Korean are compared by character. Of answers over MAX_WORDS the beginning is, and
     `gap` stands for the rest.
     """
-    left, right = _WORD.findall(reference), _WORD.findall(candidate)
+    left, right = WORD.findall(reference), WORD.findall(candidate)
     a, b = left[:MAX_WORDS], right[:MAX_WORDS]
     kinds_a, kinds_b = [""] * len(a), [""] * len(b)
     for step in Indel.opcodes(a, b):

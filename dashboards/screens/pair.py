@@ -9,10 +9,13 @@ import streamlit as st
 
 from dashboards.pair_views.prompt import turns_of
 from dashboards.questions import pair as questions
+from dashboards.questions import pairs as lists
 from dashboards.questions.pair import PairKey
 from dashboards.screens import pair_answers, pair_beside
+from dashboards.screens.pair_table import key_of
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible, visible_line
+from dashboards.words import TEXTS
 
 ICON = ":material/compare:"
 
@@ -84,10 +87,11 @@ def _header(context: Context, key: PairKey, row: pd.Series) -> None:
     title = in_markdown(str(row["request_id"]), 60) or f"{key.partition}/{key.offset}"
     st.subheader(f"{say('pair.title')} {title}", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.badge(in_markdown(row["verdict"]), color=BADGES.get(row["verdict"], "gray"))
+        color = BADGES.get(row["verdict"], "gray")
+        st.badge(in_markdown(row["verdict"]), color=color, help=say("pairs.verdict_help"))
         if not pd.isna(row["severity"]):
             st.badge(say("pair.severity", severity=f"{row['severity']:.2f}"), color="gray")
-        st.badge(f"{say('pair.cause')}: {in_markdown(row['probable_cause'])}", color="gray")
+        _cause(context, str(row["probable_cause"]))
         for name in ("route", "tenant", "language"):
             if row[name]:
                 st.badge(f"{say(f'pairs.{name}_short')}: {in_markdown(row[name], 40)}", color="gray")
@@ -109,17 +113,34 @@ def _header(context: Context, key: PairKey, row: pd.Series) -> None:
                 st.text("\n".join(reasons[MAX_REASONS:]))
 
 
+def _cause(context: Context, cause: str) -> None:
+    say = context.say
+    text = f"{say('pair.cause')}: {in_markdown(cause)}"
+    known = f"{say(f'pair.cause_{cause}')}  \n" if f"pair.cause_{cause}" in TEXTS else ""
+    st.badge(text, color="gray", help=f"{known}{say('pair.cause_help')}")
+
+
 def _in_list(context: Context, key: PairKey) -> None:
-    """Links to the list and to this pair's neighbours in the page of it that was shown last."""
+    """Links to the list and to this pair's neighbours: in the page of it that was shown last, else, as for a
+    pair that an alert or the overview led to, among the worst of the range.
+    """
     say = context.say
     experiment, candidate, keys, parameters = st.session_state.get("listed", ("", "", [], {}))
-    is_listed = (experiment, candidate) == (key.experiment, key.candidate)
+    is_of_series = (experiment, candidate) == (key.experiment, key.candidate)
+    is_listed = is_of_series and key in keys
     own = {name: value for name, value in parameters.items() if name not in ("experiment", "candidate")}
-    context.link("pairs", say("pair.to_list"), icon=":material/list:", **(own if is_listed else {}))
-    if not is_listed or key not in keys:
+    context.link("pairs", say("pair.to_list"), icon=":material/list:", **(own if is_of_series else {}))
+    source = "listed" if is_listed else "worst"
+    if not is_listed:
+        wanted = lists.PairFilter(start=context.window.start, end=context.window.end)
+        worst = lists.page(context.reader, context.series, wanted).rows
+        keys = [key_of(context, row) for _, row in worst.iterrows()]
+    if key not in keys:
+        st.caption(say("pair.place_none"), width="content")
         return
     place = keys.index(key)
     view: dict[str, Any] = {"view": context.address.text("view"), "number": context.address.text("number")}
+    st.caption(say(f"pair.place_{source}", number=place + 1, count=len(keys)), width="content")
     for name, index, icon in (
         ("previous", place - 1, ":material/chevron_left:"),
         ("next", place + 1, ":material/chevron_right:"),

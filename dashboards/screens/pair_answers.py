@@ -9,7 +9,8 @@ import streamlit as st
 
 from dashboards.pair_views.heat import NUMBERS, Both, alternatives, both_of, heat, note
 from dashboards.pair_views.json_paths import json_side, schema_of, tool_calls_by_path
-from dashboards.pair_views.plain import Span, parting_span, plain
+from dashboards.pair_views.parting import Parting, box, parting_of, taken_before
+from dashboards.pair_views.plain import Span, plain
 from dashboards.pair_views.word_diff import word_diff
 from dashboards.questions import pair as questions
 from dashboards.questions.pair import PairKey
@@ -35,16 +36,17 @@ def show_answers(
     """Where they part, the choice of the view, and the view."""
     say = context.say
     day = row["ingested_at"].date()
-    parting = known(row["divergence_position"])
+    position = known(row["divergence_position"])
     sides = {role: _side(answers, role) for role in SIDES}
     tokens = questions.tokens(context.reader, key, day)
     both = both_of(
         tokens,
         questions.positions(context.reader, key, day),
         questions.forced(context.reader, key, day),
-        None if parting is None else int(parting),
+        None if position is None else int(position),
     )
-    _say_parting(context, row)
+    _say_parting(context, row, sides, both)
+    parting = _parting(context, sides, both)
     choices = st.container(horizontal=True)
     view = context.address.choice(
         choices, say("pair.view"), "view", VIEWS, show=lambda name: say(f"pair.view_{name}")
@@ -58,18 +60,19 @@ def show_answers(
         schema = schema_of(body)
         show_json(context, *(json_side(_text(sides[role]), schema) for role in SIDES), schema=schema)
         return
-    pieces = _pieces(view, number, sides, both, findings, context)
+    pieces = _pieces(view, number, sides, both, parting, findings, context)
     for column, role in zip(st.columns(2), SIDES, strict=True):
         with column:
             _answer(context, role, sides[role], pieces[role], f"{view}-{number}-{role}")
     if view == "tokens":
         _legend_tokens(context, number, both, sides)
     else:
-        st.caption(say(f"pair.legend_{view}"))
+        place = "" if not parting.spans else say(f"pair.legend_{'token' if parting.is_token else 'text'}")
+        st.caption(f"{say(f'pair.legend_{view}')} {place}")
     _tool_calls(context, sides)
 
 
-def _say_parting(context: Context, row: pd.Series) -> None:
+def _say_parting(context: Context, row: pd.Series, sides: dict[str, Any], both: Both) -> None:
     say = context.say
     if pd.isna(row["divergence_position"]):
         is_same = known(row["exact_match"]) == 1.0
@@ -80,6 +83,33 @@ def _say_parting(context: Context, row: pd.Series) -> None:
         f"{say(f'pair.{role}')} “{visible_line(str(row[f'divergence_{role}_token']), 60)}”" for role in SIDES
     )
     st.text(f"{say('pair.parts', position=int(row['divergence_position']))}  {tokens}{near}")
+    unlike = [_unlike(context, role, sides[role], _tokens(both, role)) for role in SIDES]
+    if any(unlike):
+        st.text(f"{say('pair.unlike')}  {'; '.join(filter(None, unlike))}")
+
+
+def _unlike(context: Context, role: str, side: Any, tokens: list[str]) -> str:
+    """How the tokens of a side differ from its text; nothing if they do not, up to where they are known."""
+    if side is None or not tokens:
+        return ""
+    taken = taken_before(_text(side), tokens)
+    if taken == 0:
+        return ""
+    if taken is None:
+        return context.say("pair.unlike_other", side=context.say(f"pair.{role}"))
+    lost = visible_line("".join(tokens)[:taken], 60)
+    return context.say("pair.unlike_before", side=context.say(f"pair.{role}"), text=lost)
+
+
+def _parting(context: Context, sides: dict[str, Any], both: Both) -> Parting:
+    say, position = context.say, both.parting
+    return parting_of(
+        {role: _text(sides[role]) for role in SIDES},
+        {role: _tokens(both, role) for role in SIDES},
+        position,
+        {role: "" if position is None else note(both, role, position, say) for role in SIDES},
+        say("pair.note_text"),
+    )
 
 
 def _pieces(
@@ -87,6 +117,7 @@ def _pieces(
     number: str,
     sides: dict[str, Any],
     both: Both,
+    parting: Parting,
     findings: pd.DataFrame,
     context: Context,
 ) -> dict[str, list[Piece]]:
@@ -98,15 +129,16 @@ def _pieces(
         }
     if view == "words":
         left, right = word_diff(_text(sides["reference"]), _text(sides["candidate"]), say("pair.cut_words"))
-        return {"reference": left, "candidate": right}
+        made = {"reference": left, "candidate": right}
+        return {
+            role: list(box(made[role], parting.spans[role])) if role in parting.spans else made[role]
+            for role in SIDES
+        }
     made = {}
     for role in SIDES:
         text = _text(sides[role])
-        texts = _tokens(both, role)
-        at = None
-        if both.parting is not None and both.parting <= len(texts):
-            at = parting_span(text, texts, both.parting, note(both, role, both.parting, say))
-        shown = plain(text, evidence_of(findings, role, texts, text), at, say("pair.gap"))
+        evidence = evidence_of(findings, role, _tokens(both, role), text)
+        shown = plain(text, evidence, parting.spans.get(role), say("pair.gap"))
         if shown.left_out:
             shown.pieces.append(Piece(f"\n{say('pair.left_out', count=shown.left_out)}", "missing"))
         made[role] = shown.pieces
@@ -121,8 +153,12 @@ def evidence_of(findings: pd.DataFrame, role: str, tokens: list[str], text: str)
         words = f"{one['family']}/{one['code']}: {one['message']}"
         if one["unit"] == "characters":
             spans.append(Span(start, end, words))
-        elif one["unit"] == "tokens" and text.startswith("".join(tokens[:end])):
-            spans.append(Span(len("".join(tokens[:start])), len("".join(tokens[:end])), words))
+        elif one["unit"] == "tokens":
+            is_whole = text.startswith("".join(tokens[:end]))
+            taken = 0 if is_whole else taken_before(text, tokens)
+            if taken is not None:
+                left, right = (len("".join(tokens[:edge])) - taken for edge in (start, end))
+                spans.append(Span(left, right, words))
     return spans
 
 
@@ -178,6 +214,7 @@ def _legend_tokens(context: Context, number: str, both: Both, sides: dict[str, A
     st.dataframe(
         table,
         hide_index=True,
+        placeholder="",
         width=560,
         column_config={
             "token": say("pair.token"),

@@ -77,6 +77,7 @@ def _findings(context: Context, findings: pd.DataFrame) -> None:
     st.dataframe(
         shown,
         hide_index=True,
+        placeholder="",
         column_config={
             name: st.column_config.TextColumn(say(f"pair.{name}"), width="large")
             if name == "message"
@@ -141,6 +142,7 @@ def _timings(context: Context, row: pd.Series, answers: pd.DataFrame) -> None:
     st.dataframe(
         pd.DataFrame(table),
         hide_index=True,
+        placeholder="",
         column_config={
             "what": "",
             **{role: number(say(f"pair.{role}"), format="%.1f") for role in SIDES},
@@ -168,6 +170,7 @@ def _scores(context: Context, row: pd.Series) -> None:
     st.dataframe(
         pd.DataFrame(lines),
         hide_index=True,
+        placeholder="",
         height=212,
         column_config={
             "score": say("pair.score"),

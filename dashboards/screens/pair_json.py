@@ -52,6 +52,7 @@ def show_paths(context: Context, table: pd.DataFrame, name: str) -> None:
     st.dataframe(
         pd.DataFrame(texts | {"differs": ["≠" if one else "=" for one in shown["differs"]]}),
         hide_index=True,
+        placeholder="",
         column_config={
             "path": say("pair.path"),
             "reference": say("pair.reference"),
@@ -86,5 +87,6 @@ def _schema_errors(context: Context, sides: dict[str, JsonSide], schema: dict[st
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
+        placeholder="",
         column_config={name: say(f"pair.{name}") for name in ("side", "path", "message")},
     )

@@ -10,6 +10,8 @@ from dashboards.shell.context import Context
 from dashboards.shell.hostile import visible_line
 
 ROW_PX = 35
+NUMBER = "row"
+"""The column of the rows' numbers, the first one."""
 
 
 def key_of(context: Context, row: pd.Series) -> PairKey:
@@ -24,14 +26,16 @@ def key_of(context: Context, row: pd.Series) -> PairKey:
 
 
 def show_pair_table(
-    context: Context, rows: pd.DataFrame, name: str, *, most_rows: int = 15
+    context: Context, rows: pd.DataFrame, name: str, *, most_rows: int = 15, first_row: int = 0
 ) -> PairKey | None:
     """Show the rows, of `questions.pairs.page` or of `questions.pair.same_request`.
 
-    Returns the pair that was chosen in this run, else None.
+    `first_row` counts the rows before them: numbers go on from page to page. Returns the pair that was
+    chosen in this run, by a click on any cell of its row or by its box, else None.
     """
     say = context.say
-    shown = pd.DataFrame({"at": context.clock.wall(rows["mirrored_at"])})
+    shown = pd.DataFrame({NUMBER: range(first_row + 1, first_row + len(rows) + 1)})
+    shown["at"] = context.clock.wall(rows["mirrored_at"]).to_numpy()
     for column in ("experiment", "candidate"):
         if column in rows:
             shown[column] = [visible_line(str(value)) for value in rows[column]]
@@ -51,11 +55,13 @@ def show_pair_table(
     chosen = st.dataframe(
         shown,
         hide_index=True,
+        placeholder="",
         key=name,
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode=["single-row", "single-cell"],
         height=ROW_PX * (min(len(shown), most_rows) + 1) + 3,
         column_config={
+            NUMBER: number(say("pairs.row"), width=55, pinned=True),
             "at": st.column_config.DatetimeColumn(
                 say("pairs.at", zone=context.clock.name), format="YYYY-MM-DD HH:mm:ss"
             ),
@@ -76,8 +82,28 @@ def show_pair_table(
             "candidate_total_ms": number(say("pairs.candidate_ms"), format="%.0f"),
         },
     )
-    picked = chosen.selection.rows
-    return key_of(context, rows.iloc[picked[0]]) if picked and picked[0] < len(rows) else None
+    rows_chosen, cells = list(chosen.selection.rows), list(chosen.selection.cells)
+    before = st.session_state.get(f"{name} cell")
+    st.session_state[f"{name} cell"] = cell = cells[0] if cells else None
+    picked = rows_chosen[0] if rows_chosen else None if cell is None else int(cell[0])
+    if picked is None or picked >= len(rows):
+        return None
+    if not rows_chosen and not is_click(before, cell):
+        words = say("pairs.open_row", number=first_row + picked + 1)
+        if not st.button(words, icon=":material/arrow_forward:", key=f"{name} open"):
+            return None
+    return key_of(context, rows.iloc[picked])
+
+
+def is_click(before: tuple[int, str] | None, cell: tuple[int, str] | None) -> bool:
+    """Whether a cell, (row, column), was surely chosen with the mouse.
+
+    The keyboard's focus chooses the first cell, and its arrows and Tab go on from there along the row or the
+    column: whoever passes by must not be taken to a pair.
+    """
+    if cell is None or cell == before:
+        return False
+    return cell != (0, NUMBER) if before is None else cell[0] != before[0] and cell[1] != before[1]
 
 
 def open_pair(context: Context, key: PairKey) -> None:

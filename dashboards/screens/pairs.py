@@ -18,7 +18,7 @@ from dashboards.questions.search import TextSearch, search
 from dashboards.screens.pair_table import key_of, open_pair, show_pair_table
 from dashboards.shell import states
 from dashboards.shell.context import Context
-from dashboards.shell.hostile import in_markdown
+from dashboards.shell.hostile import in_markdown, visible_line
 from dashboards.shell.reader import Cancelled
 
 ICON = ":material/list:"
@@ -116,7 +116,8 @@ def _filters(context: Context) -> tuple[PairFilter, Sort, str]:
 def _several(context: Context, place: DeltaGenerator, name: str, options: list[str]) -> tuple[str, ...]:
     say = context.say
     label, every = say(f"pairs.{name}"), say("pairs.every")
-    return context.address.multiselect(place, label, name, options, placeholder=every)
+    about = say("pairs.verdict_help") if name == "verdict" else None
+    return context.address.multiselect(place, label, name, options, help=about, placeholder=every)
 
 
 def _with_text(context: Context, wanted: PairFilter, typed: str) -> PairFilter:
@@ -165,7 +166,7 @@ def _list(context: Context, wanted: PairFilter, sort: Sort) -> None:
         [key_of(context, row) for _, row in page.rows.iterrows()],
         context.address.current(),
     )
-    chosen = show_pair_table(context, page.rows, f"pairs-{mark}-{written}")
+    chosen = show_pair_table(context, page.rows, f"pairs-{mark}-{written}", first_row=page.first_row)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, icon, turned_to in (
             ("first", ":material/first_page:", page.before and (None,)),
@@ -178,15 +179,19 @@ def _list(context: Context, wanted: PairFilter, sort: Sort) -> None:
             say("pairs.open"),
             range(len(page.rows)),
             index=None,
-            format_func=lambda row: f"{page.first_row + row + 1}",
+            format_func=lambda row: _named(page, row),
             placeholder=say("pairs.open_hint"),
             key=f"open-{mark}-{written}",
-            width=220,
+            width=360,
         )
     if number is not None:
         chosen = key_of(context, page.rows.iloc[number])
     if chosen is not None:
         open_pair(context, chosen)
+
+
+def _named(page: Page, row: int) -> str:
+    return f"{page.first_row + row + 1} · {visible_line(str(page.rows['request_id'].iloc[row]), 60)}"
 
 
 def _counted(context: Context, page: Page) -> str:

@@ -47,7 +47,8 @@ span.piece:focus-visible { outline: 2px solid var(--st-primary-color); outline-o
 .added { background: color-mix(in srgb, #D55E00 28%, transparent); box-shadow: inset 0 -2px #D55E00; }
 .removed { background: color-mix(in srgb, #0072B2 30%, transparent); box-shadow: inset 0 -2px #0072B2; }
 .changed { background: color-mix(in srgb, #CC79A7 34%, transparent); box-shadow: inset 0 -2px #CC79A7; }
-.divergence { outline: 2px solid #D55E00; outline-offset: 1px; font-weight: 700; }
+.divergence { outline: 2px solid #D55E00; outline-offset: 1px; font-weight: 700; display: inline-block;
+  white-space: pre; }
 .missing { opacity: 0.6; font-style: italic; }
 .quiet { opacity: 0.65; }
 .mark { font-size: 0.7rem; font-weight: 700; padding: 0 0.25em; margin-right: 0.2em; border-radius: 3px;
@@ -140,6 +141,15 @@ def spans_marked(text: str, spans: Sequence[tuple[int, int, str]], kind: str = "
     for left, right in zip(cuts, cuts[1:], strict=False):
         notes = [note for start, end, note in inside if start <= left and right <= end]
         pieces.append(Piece(text[left:right], kind if notes else "", "\n".join(dict.fromkeys(notes))))
+    return pieces
+
+
+def boxed(piece: Piece) -> list[Piece]:
+    """The piece as a box. A box is on one line: what stands behind its first line break is left outside."""
+    head, newline, behind = piece.text.partition("\n")
+    pieces = [msgspec.structs.replace(piece, text=head, kind="divergence")]
+    if newline:
+        pieces.append(msgspec.structs.replace(piece, text=newline + behind, kind="", mark=""))
     return pieces
 
 

@@ -10,12 +10,50 @@ TEXTS: dict[str, tuple[str, str]] = {
     "to_list": ("Back to the list", "返回列表"),
     "previous": ("Previous in the list", "列表中的上一条"),
     "next": ("Next in the list", "列表中的下一条"),
-    "place": ("{number} of {count} on the list's page", "列表本页第 {number} / {count} 条"),
+    "place_listed": ("{number} of {count} on the list's page", "列表本页第 {number} / {count} 条"),
+    "place_worst": (
+        "{number} of {count} on the first page of all pairs, worst first",
+        "全部回答对（最差优先）首页第 {number} / {count} 条",
+    ),
+    "place_none": (
+        "No previous or next: this pair is not on the first page of all pairs, worst first. Open it from a "
+        "list to walk through that.",
+        "无上一条或下一条：本对不在全部回答对（最差优先）的首页。从列表打开即可逐条浏览。",
+    ),
     "reference": ("reference", "参考方"),
     "candidate": ("candidate", "候选方"),
     "side": ("side", "一侧"),
     "verdict": ("verdict", "判定"),
     "cause": ("probable cause", "可能原因"),
+    "cause_help": (
+        "What the findings point at, for the whole answer; no proof, and no claim on the request's settings.",
+        "由发现推断的方向；并非定论，也不涉及请求的设置。",
+    ),
+    "cause_numeric": (
+        "Numbers behind the tokens are broken or odd, or the text is garbage: kernels, weights, caches.",
+        "词元背后的数值损坏或异常，或文本为乱码：内核、权重、缓存。",
+    ),
+    "cause_sampler": (
+        "The choosing of tokens, one after the other, went astray: a loop, a stall, a distribution that "
+        "collapsed, or an answer that hung. A greedy answer loops too: no word on temperature.",
+        "逐词元生成的过程出了问题：循环、停滞、分布坍缩或回答挂起。greedy 回答同样会循环：与温度无关。",
+    ),
+    "cause_truncation": ("The answer was cut or ended too early.", "回答被截断或过早结束。"),
+    "cause_request": (
+        "The request itself: refused by the endpoint, or faulty.",
+        "请求自身：被端点拒绝或有误。",
+    ),
+    "cause_transport": (
+        "The stream on its way: it was cut, or its events are malformed.",
+        "传输中的流：被中断，或事件格式有误。",
+    ),
+    "cause_memory": ("The endpoint had no memory left.", "端点内存或显存不足。"),
+    "cause_engine": ("The endpoint failed, for no reason that it names.", "端点出错，未说明原因。"),
+    "cause_history": (
+        "An earlier answer in the conversation already had the fault.",
+        "对话中更早的回答已有此故障。",
+    ),
+    "cause_unknown": ("Nothing points at a cause.", "没有指向任何原因的线索。"),
     "severity": ("severity {severity} of 1", "严重度 {severity}（满分 1）"),
     "request": ("Request", "请求"),
     "prompt": ("Prompt, its last turn", "提示词（最后一轮）"),
@@ -32,7 +70,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "reasons": ("Why", "原因"),
     "facts": (
         "mirrored {mirrored} · taken up {ingested} · mode {mode}",
-        "镜像于 {mirrored} · 收录于 {ingested} · 模式 {mode}",
+        "镜像于 {mirrored} · 收录于 {ingested} · 模式 {mode} · 原因与发现按存储的英文原文显示",
     ),
     "parts": (
         "The answers part at token {position} (counted from 0):",
@@ -79,12 +117,29 @@ TEXTS: dict[str, tuple[str, str]] = {
         "将鼠标指向词元，或用 Tab 键移到词元，可查看备选。",
     ),
     "legend_plain": (
-        "Marked: evidence of findings; ≠ is the token where the answers part.",
-        "标记处：发现的证据；≠ 为两个回答分开的词元。",
+        "Marked: evidence of findings.",
+        "标记处：发现的证据。",
     ),
     "legend_words": (
         "Marked: words that the other answer does not have at that place.",
         "标记处：另一回答在该处没有的词。",
+    ),
+    "legend_token": ("≠ is the token where the answers part.", "≠ 为两个回答分开的词元。"),
+    "legend_text": (
+        "≠ is the place where the texts first differ.",
+        "≠ 为两段文本首次不同之处。",
+    ),
+    "unlike": (
+        "The tokens are not the text that the server sent:",
+        "词元与服务器发送的文本不一致：",
+    ),
+    "unlike_before": (
+        "the {side}'s begin with “{text}”, which its text lacks",
+        "{side}的词元以“{text}”开头，其文本中没有",
+    ),
+    "unlike_other": (
+        "the {side}'s do not spell its text",
+        "{side}的词元拼不出其文本",
     ),
     "no_tokens": (
         "No tokens are kept for this pair: the endpoint gave no log-probabilities, or they are past their "
@@ -104,6 +159,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "取自每侧所存的 5 个备选；空白表示不在其中。",
     ),
     "note_parting": ("≠ here the answers part", "≠ 两个回答在此分开"),
+    "note_text": ("≠ here the texts first differ", "≠ 两段文本在此首次不同"),
     "note_chosen": ("token {position} {token}", "词元 {position} {token}"),
     "note_end": ("position {position}: the answer ends", "位置 {position}：回答结束"),
     "note_entropy": ("entropy at least {nats} nats", "熵不低于 {nats} nats"),

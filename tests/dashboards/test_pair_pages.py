@@ -12,8 +12,21 @@ import streamlit as st
 from playwright.sync_api import Browser, Page, expect
 from streamlit.testing.v1 import AppTest
 
+from dashboards.words import TEXTS
 from tests.dashboards.pages import open_page
 
+CAUSES = {
+    "engine",
+    "history",
+    "memory",
+    "numeric",
+    "request",
+    "sampler",
+    "transport",
+    "truncation",
+    "unknown",
+}
+"""As docs/glossary.md has them."""
 PAIR = {"experiment": "night", "candidate": "q4", "topic_id": "topic-1", "partition": 0, "offset": 4}
 
 
@@ -60,6 +73,14 @@ def test_each_view_of_a_pair_shows(store: pytest.MonkeyPatch, view: str) -> None
     assert any("gnomon replay" in code.value for code in app.code)
 
 
+def test_a_pair_from_elsewhere_has_neighbours_and_its_cause_words(store: pytest.MonkeyPatch) -> None:
+    app = open_page("pair", **PAIR)
+    shown = words(app)
+    assert "of 6 on the first page of all pairs, worst first" in shown
+    assert {button.label for button in app.button} & {"Previous in the list", "Next in the list"}
+    assert {f"pair.cause_{one}" for one in CAUSES} <= set(TEXTS)
+
+
 def test_a_role_without_texts_sees_the_numbers(store: pytest.MonkeyPatch) -> None:
     store.setenv("GNOMON_DASHBOARD", '{"text_readers": []}')
     app = open_page("pair", **PAIR)
@@ -98,6 +119,7 @@ def test_a_row_leads_to_its_pair_and_back(page: Page, explorer: str) -> None:
     expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
     expect(page).to_have_url(re.compile(r"verdict=candidate_worse&verdict=candidate_error"))
     page.get_by_test_id("stDataFrame").first.locator("canvas").first.focus()
+    # The arrow chooses a row's number and opens nothing; the box does.
     # A loop of weight 0.7 and half a nat ranks over broken JSON of 0.6 and five eighths.
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+Space")
@@ -107,6 +129,9 @@ def test_a_row_leads_to_its_pair_and_back(page: Page, explorer: str) -> None:
     expect(page).not_to_have_url(first)
     page.get_by_role("link", name="Back to the list").click()
     expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
+    table = page.get_by_test_id("stDataFrame").first.locator("canvas").first
+    table.click(position={"x": 300, "y": 50})
+    expect(page.get_by_role("heading", name="Pair r-")).to_be_visible()
 
 
 def test_hostile_text_stays_text_and_the_parting_is_in_sight(page: Page, explorer: str) -> None:

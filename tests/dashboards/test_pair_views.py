@@ -12,10 +12,13 @@ import pytest
 
 from dashboards.pair_views.heat import alternatives, both_of, entropy_lower, heat, note, strength
 from dashboards.pair_views.json_paths import by_path, json_side, schema_of, tool_calls_by_path
-from dashboards.pair_views.plain import HEAD, LEAD, MAX_CHARACTERS, Span, parting_span, plain
+from dashboards.pair_views.parting import Parting, box, parting_of, taken_before, token_span
+from dashboards.pair_views.plain import HEAD, LEAD, MAX_CHARACTERS, Span, plain
 from dashboards.pair_views.replay_command import replay_command
 from dashboards.pair_views.word_diff import MAX_WORDS, word_diff
 from dashboards.questions.pair import PairKey
+from dashboards.screens.pair_table import is_click
+from dashboards.shell.marks import Piece, boxed
 from dashboards.words import Words
 
 SAY = Words("en")
@@ -26,7 +29,7 @@ def shown(pieces: Any) -> list[tuple[str, str]]:
 
 
 def test_evidence_and_parting_are_marked_where_they_stand() -> None:
-    parting = parting_span("The sky sky", ["The", " sky", " sky"], 1, "part")
+    parting = token_span("The sky sky", ["The", " sky", " sky"], 1, "part")
     assert parting == Span(3, 7, "part")
     pieces = plain("The sky sky", [Span(4, 11, "a loop")], parting, "gap").pieces
     assert shown(pieces) == [("The", ""), (" sky", "divergence"), (" sky", "evidence")]
@@ -34,7 +37,7 @@ def test_evidence_and_parting_are_marked_where_they_stand() -> None:
 
 
 def test_an_answer_that_ends_first_parts_at_its_end() -> None:
-    parting = parting_span("One.", ["One", "."], 2, "ends")
+    parting = token_span("One.", ["One", "."], 2, "ends")
     assert parting == Span(4, 4, "ends")
     pieces = plain("One.", [], parting, "gap").pieces
     assert shown(pieces) == [("One.", ""), ("", "divergence")]
@@ -42,7 +45,79 @@ def test_an_answer_that_ends_first_parts_at_its_end() -> None:
 
 
 def test_tokens_that_do_not_spell_the_text_mark_nothing() -> None:
-    assert parting_span("naïve", ["na", "\ufffd"], 1, "") is None
+    assert token_span("naïve", ["na", "\ufffd"], 1, "") is None
+
+
+def parting(left: tuple[str, list[str]], right: tuple[str, list[str]], position: int | None) -> Parting:
+    return parting_of(
+        {"reference": left[0], "candidate": right[0]},
+        {"reference": left[1], "candidate": right[1]},
+        position,
+        {"reference": "r", "candidate": "c"},
+        "texts",
+    )
+
+
+def test_the_texts_part_where_they_show_it_if_the_server_took_the_token_away() -> None:
+    left, right = ('{"city": 1}', ["\n", '{"city"', ": 1}"]), ('{"data"', ["```", '{"data"'])
+    assert taken_before(*left) == 1
+    assert taken_before(*right) == 3
+    found = parting(left, right, 0)
+    assert not found.is_token
+    assert dict(found.spans) == {"reference": Span(2, 6, "texts"), "candidate": Span(2, 6, "texts")}
+    boxes = [piece for piece in plain(left[0], [], found.spans["reference"], "gap").pieces if piece.kind]
+    assert [(piece.text, piece.mark) for piece in boxes] == [("city", "≠")]
+    words = word_diff(left[0], right[0], "gap")[1]
+    assert [piece.text for piece in box(words, found.spans["candidate"]) if piece.mark] == ["data"]
+
+
+def test_the_token_is_the_place_if_both_texts_show_it_behind_what_was_taken() -> None:
+    found = parting(("The sky", ["\n", "The", " sky"]), ("The sea", ["\n", "The", " sea"]), 2)
+    assert found == Parting({"reference": Span(3, 7, "r"), "candidate": Span(3, 7, "c")}, True)
+
+
+def test_texts_without_tokens_part_too_and_equal_ones_never_do() -> None:
+    assert dict(parting(("One", []), ("One two", []), None).spans) == {
+        "reference": Span(3, 3, "texts"),
+        "candidate": Span(3, 4, "texts"),
+    }
+    assert not parting(("One", []), ("One", []), None).spans
+    end = list(box([Piece("One")], Span(3, 3, "texts")))
+    assert [(piece.text, piece.mark) for piece in end] == [("One", ""), ("", "≠ <end>")]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "taken"),
+    [
+        ("Four.", ["<think>", "2+2", "</think>", "Four", "."], 18),
+        ("Four. More", ["\n", "Four", "."], 1),
+        ("Four", ["Fo", "\ufffd", "r"], None),
+        ("", ["<tool_call>"], 11),
+    ],
+)
+def test_what_the_tokens_have_before_the_text(text: str, tokens: list[str], taken: int | None) -> None:
+    assert taken_before(text, tokens) == taken
+
+
+def test_a_box_is_on_one_line() -> None:
+    assert shown(boxed(Piece("↵\n\n"))) == [("↵", "divergence"), ("\n\n", "")]
+
+
+@pytest.mark.parametrize(
+    ("before", "cell", "is_mouse"),
+    [
+        (None, (2, "verdict"), True),
+        (None, (0, "row"), False),
+        ((0, "row"), (1, "row"), False),
+        ((0, "row"), (0, "at"), False),
+        ((0, "row"), (3, "verdict"), True),
+        ((0, "row"), None, False),
+    ],
+)
+def test_the_keyboard_passes_by_a_table_without_opening_a_pair(
+    before: tuple[int, str] | None, cell: tuple[int, str] | None, is_mouse: bool
+) -> None:
+    assert is_click(before, cell) is is_mouse
 
 
 @pytest.mark.parametrize("at", [0, 30_000, 150_000])
