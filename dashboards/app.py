@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import uuid
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
@@ -22,6 +24,8 @@ from ingest.errors import RetryError
 
 Pages = Mapping[str, Any]
 LOOKED_AGAIN = "looked again"
+
+logger = logging.getLogger(__name__)
 
 
 @st.cache_resource(show_spinner=False, on_release=Store.close)
@@ -85,7 +89,7 @@ def around(say: Words, pages: Pages, visitor: sign_in.Visitor) -> Context | None
 
     It is drawn by the main script and not by the page, so that its values stay from page to page.
     """
-    address = Address()
+    address = Address(say("shell.all"))
     reader = Reader(store(), answers(), say, shows_text=visitor.shows_text)
     series = choose_series(reader, address, say)
     window = clock = None
@@ -143,6 +147,22 @@ def main() -> None:
             connect_anew()
             st.rerun()
         states.explain(error, say, connect_anew)
+    except Exception:
+        if st.get_option("client.showErrorDetails") != "none":
+            raise
+        fail(say)
+
+
+def fail(say: Words) -> None:
+    """Say that the page failed, and log why under the number that is shown: a reader is shown no code.
+
+    Streamlit's own stops and reruns are no `Exception`.
+    """
+    number = uuid.uuid4().hex[:8]
+    logger.exception("the page failed, number %s", number)
+    st.error(say("shell.failed"), icon=":material/error:")
+    st.text(say("shell.failed_where", number=number, time=Clock().show(utc_now())))
+    st.button(say("shell.again"), key="again-failed")
 
 
 # Streamlit runs this as its main module; a process that is spawned beside it only loads it.

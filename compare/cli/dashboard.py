@@ -67,7 +67,9 @@ def streamlit_command(script: Path, address: str, port: int) -> list[str]:
     """Return the command that serves a script."""
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
-    return [*command, "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
+    command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
+    # Else a reader is shown tracebacks with this machine's paths.
+    return [*command, "--client.showErrorDetails=none"]
 
 
 def store_environment(settings: StoreSettings) -> dict[str, str]:

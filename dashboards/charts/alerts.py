@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from dashboards.charts.times import drawn_lines, time_axis
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, REFERENCE, WARN
 from dashboards.words import Words
@@ -26,24 +27,28 @@ def around_change(hours: pd.DataFrame, alert: Mapping[str, Any], clock: Clock, s
     # Room beside the first and last of them, for their names.
     room = max((ends.max() - ends.min()) / 8, pd.Timedelta(minutes=20))
     domain = [at.isoformat() for at in (ends.min() - room, ends.max() + room)]
-    x = alt.X("at:T", title=say("alerts.axis_time", zone=clock.name), scale=alt.Scale(domain=domain))
-    names = {name: say(f"alerts.legend_{name}") for name in ("observed", "tolerated", "baseline")}
+    title = say("alerts.axis_time", zone=clock.name)
+    x = alt.X("at:T", title=title, scale=alt.Scale(domain=domain), axis=time_axis())
+    names = drawn_lines(
+        hours, {name: say(f"alerts.legend_{name}") for name in ("observed", "tolerated", "baseline")}
+    )
+    looks = {"observed": (CANDIDATE, [1, 0]), "tolerated": (WARN, [6, 3]), "baseline": (NEUTRAL, [2, 2])}
     long = drawn.rename(columns=names).melt(["at", "pairs"], list(names.values()), "line", "value")
     base = alt.Chart(long).encode(
         x=x,
         y=alt.Y("value:Q", title=say("alerts.axis_observed"), scale=alt.Scale(zero=False)),
         color=alt.Color(
             "line:N",
-            scale=alt.Scale(domain=list(names.values()), range=[CANDIDATE, WARN, NEUTRAL]),
+            scale=alt.Scale(domain=list(names.values()), range=[looks[name][0] for name in names]),
             legend=alt.Legend(orient="top", title=None),
         ),
         strokeDash=alt.StrokeDash(
             "line:N",
-            scale=alt.Scale(domain=list(names.values()), range=[[1, 0], [6, 3], [2, 2]]),
+            scale=alt.Scale(domain=list(names.values()), range=[looks[name][1] for name in names]),
             legend=None,
         ),
         tooltip=[
-            alt.Tooltip("at:T", title=say("alerts.axis_time", zone=clock.name), format="%Y-%m-%d %H:%M"),
+            alt.Tooltip("at:T", title=title, format="%Y-%m-%d %H:%M"),
             alt.Tooltip("line:N", title=" "),
             alt.Tooltip("value:Q", title=say("alerts.axis_observed"), format=".4g"),
             alt.Tooltip("pairs:Q", title=say("alerts.pairs")),
@@ -54,7 +59,7 @@ def around_change(hours: pd.DataFrame, alert: Mapping[str, Any], clock: Clock, s
     if first is not None and last is not None:
         band = _times(clock, [first], [last], say("alerts.legend_change"))
         layers.insert(0, _band(band))
-    layers.append(_rule(_times(clock, [change], None, say("alerts.since_when")), REFERENCE))
+    layers.append(_rule(_times(clock, [change], None, say("alerts.legend_began")), REFERENCE))
     layers.append(_rule(_times(clock, [alert["fired_at"]], None, say("alerts.legend_fired")), NEUTRAL))
     chart: alt.LayerChart = alt.layer(*layers, height=HEIGHT)  # type: ignore[assignment]
     return chart

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dashboards.charts.times import drawn_lines, time_axis
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, REFERENCE, WARN
 from dashboards.words import Words
@@ -23,17 +24,18 @@ Floats = NDArray[np.float64]
 
 def by_hour(hours: pd.DataFrame, clock: Clock, say: Words) -> alt.Chart:
     """Mean of each hour beside what is tolerated and the baseline. `hours`: of `questions.drift`."""
-    names = {name: say(f"drift.{name}") for name in ("observed", "tolerated", "baseline")}
+    names = drawn_lines(hours, {name: say(f"drift.{name}") for name in ("observed", "tolerated", "baseline")})
+    looks = {"observed": (CANDIDATE, [1, 0]), "tolerated": (WARN, [6, 3]), "baseline": (NEUTRAL, [2, 2])}
     drawn = hours.assign(at=clock.wall(hours["hour_at"])).rename(columns=names)
     long = drawn.melt(["at", "pairs"], list(names.values()), "line", "value")
     chart: alt.Chart = (
         alt.Chart(long)
         .mark_line(point=True)
         .encode(
-            x=alt.X("at:T", title=say("drift.axis_time", zone=clock.name)),
+            x=alt.X("at:T", title=say("drift.axis_time", zone=clock.name), axis=time_axis()),
             y=alt.Y("value:Q", title=say("drift.axis_mean"), scale=alt.Scale(zero=False)),
-            color=_colour("line", list(names.values()), [CANDIDATE, WARN, NEUTRAL]),
-            strokeDash=_dash("line", list(names.values()), [[1, 0], [6, 3], [2, 2]]),
+            color=_colour("line", list(names.values()), [looks[name][0] for name in names]),
+            strokeDash=_dash("line", list(names.values()), [looks[name][1] for name in names]),
             tooltip=[
                 alt.Tooltip("at:T", title=say("drift.axis_time", zone=clock.name), format="%Y-%m-%d %H:%M"),
                 alt.Tooltip("line:N", title=" "),
@@ -57,7 +59,7 @@ def evidence_by_hour(hours: pd.DataFrame, clock: Clock, say: Words) -> alt.Layer
         alt.Chart(drawn)
         .mark_line(point=True, color=CANDIDATE)
         .encode(
-            x=alt.X("at:T", title=say("drift.axis_time", zone=clock.name)),
+            x=alt.X("at:T", title=say("drift.axis_time", zone=clock.name), axis=time_axis()),
             y=alt.Y(
                 "share:Q",
                 title=say("drift.axis_evidence"),

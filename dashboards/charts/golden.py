@@ -7,6 +7,7 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
+from dashboards.charts.times import time_axis
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, PURPLE, REFERENCE
 from dashboards.words import Words
@@ -37,7 +38,7 @@ def over_time(runs: pd.DataFrame, column: str, clock: Clock, say: Words) -> alt.
         alt.Tooltip("answered_cases:Q", title=say("golden.answered_cases")),
     ]
     base = alt.Chart(drawn).encode(
-        x=alt.X("at:T", title=time),
+        x=alt.X("at:T", title=time, axis=time_axis()),
         y=alt.Y(
             f"{column}:Q",
             title=title,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from dashboards.charts.times import time_axis
 from dashboards.questions.operations import KINDS
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, GOOD, NEUTRAL, PURPLE, REFERENCE, SKY, WARN
@@ -12,7 +13,6 @@ from dashboards.words import Words
 
 HEIGHT = 260
 
-_CLOCK = alt.Axis(format={"hours": "%H:%M", "minutes": "%H:%M", "date": "%b %d", "day": "%b %d"})
 _COLOURS = {"compared": GOOD, "skipped": NEUTRAL, "failed": WARN, "dead_letter": CANDIDATE}
 
 
@@ -36,7 +36,7 @@ def throughput(records: pd.DataFrame, step: int, clock: Clock, say: Words) -> al
         alt.Chart(drawn.drop(columns=["at"]))
         .mark_rect()
         .encode(
-            x=alt.X("begin:T", title=time, axis=_CLOCK),
+            x=alt.X("begin:T", title=time, axis=time_axis()),
             x2=alt.X2("end:T"),
             y=alt.Y("bottom:Q", title=say("operations.axis_rate"), scale=alt.Scale(zero=True)),
             y2=alt.Y2("top:Q"),
@@ -70,7 +70,7 @@ def lag(steps: pd.DataFrame, clock: Clock, say: Words) -> alt.Chart:
     dashes = alt.Scale(domain=list(names.values()), range=[[1, 0], [6, 3]])
     base = alt.Chart(long).mark_line(point=alt.OverlayMarkDef(size=20))
     chart: alt.Chart = base.encode(
-        x=alt.X("at:T", title=time, axis=_CLOCK),
+        x=alt.X("at:T", title=time, axis=time_axis()),
         y=alt.Y("seconds:Q", title=say("operations.axis_lag"), scale=alt.Scale(zero=True)),
         color=alt.Color(
             "line:N", scale=alt.Scale(domain=list(names.values()), range=[REFERENCE, PURPLE]), legend=legend

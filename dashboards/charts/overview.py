@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
+from dashboards.charts.times import time_axis
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, GOOD, NEUTRAL, PURPLE, REFERENCE, VERDICTS
 from dashboards.words import Words
@@ -21,7 +22,12 @@ DARK = frozenset(
 )
 """Verdicts whose colour is read better with white on it."""
 
-_SIDES = ("over", "under", "across")
+_SIDES = {
+    "over": (CANDIDATE, "triangle-right"),
+    "under": (GOOD, "circle"),
+    "across": (NEUTRAL, "square"),
+}
+"""Beside the margin: the colour and the shape."""
 
 
 def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
@@ -33,14 +39,19 @@ def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
     # The whole and the rates seen set the scale: one slice of three pairs would flatten the rest.
     pad = max(0.15 * (max(seen) - min(seen)), 1e-6)
     left, right = max(min(seen) - pad, -1.0), min(max(seen) + pad, 1.0)
-    names = {side: say(f"overview.chart_{side}") for side in _SIDES}
+    signs = {
+        side: (say(f"overview.chart_{side}"), *sign)
+        for side, sign in _SIDES.items()
+        if side in set(rows["side"])
+    }
+    names = {side: sign[0] for side, sign in signs.items()}
     drawn = rows.assign(
         side=rows["side"].map(names),
         left=rows["low"].clip(left, right),
         right=rows["high"].clip(left, right),
         at=rows["excess"].clip(left, right),
     )
-    scale = alt.Scale(domain=list(names.values()), range=[CANDIDATE, GOOD, NEUTRAL])
+    scale = alt.Scale(domain=list(names.values()), range=[colour for _, colour, _ in signs.values()])
     side = say("overview.chart_side")
     base = alt.Chart(drawn).encode(
         y=alt.Y(
@@ -67,7 +78,7 @@ def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
         x=alt.X("at:Q"),
         shape=alt.Shape(
             "side:N",
-            scale=alt.Scale(domain=list(names.values()), range=["triangle-right", "circle", "square"]),
+            scale=alt.Scale(domain=list(names.values()), range=[shape for *_, shape in signs.values()]),
             legend=None,
         ),
     )
@@ -147,7 +158,9 @@ def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
 
 def fault_bar(counts: pd.DataFrame, say: Words) -> alt.Chart:
     """Faults on one side only, by family. `counts`: family, side, pairs."""
-    names = {side: say(f"overview.side_{side}") for side in ("candidate only", "reference only")}
+    colours = {"candidate only": CANDIDATE, "reference only": REFERENCE}
+    colours = {side: colour for side, colour in colours.items() if side in set(counts["side"])}
+    names = {side: say(f"overview.side_{side}") for side in colours}
     chart: alt.Chart = (
         alt.Chart(counts.assign(side=counts["side"].map(names)))
         .mark_bar()
@@ -157,7 +170,7 @@ def fault_bar(counts: pd.DataFrame, say: Words) -> alt.Chart:
             yOffset=alt.YOffset("side:N", sort=list(names.values())),
             color=alt.Color(
                 "side:N",
-                scale=alt.Scale(domain=list(names.values()), range=[CANDIDATE, REFERENCE]),
+                scale=alt.Scale(domain=list(names.values()), range=list(colours.values())),
                 legend=alt.Legend(orient="bottom", title=None),
             ),
             tooltip=[
@@ -190,11 +203,13 @@ def over_time(
         pd.DataFrame({"at": at, "value": steps[column].astype(float), "n": steps[count], "line": name})
         for column, count, name, _ in lines
     ).dropna(subset=["value"])
+    drawn = set(long["line"])
+    lines = [one for one in lines if one[2] in drawn]
     names = [name for _, _, name, _ in lines]
     legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=0) if len(lines) > 1 else None
     time = say("overview.axis_time", zone=clock.name)
     one = alt.Chart(long).encode(
-        x=alt.X("at:T", title=time),
+        x=alt.X("at:T", title=time, axis=time_axis()),
         y=alt.Y(
             "value:Q",
             title=title,
@@ -226,12 +241,12 @@ def over_time(
         ),
     ]
     if not marks.empty:
-        layers.append(_marks(marks.assign(at=clock.wall(marks["at"])), time, say))
+        layers += _marks(marks.assign(at=clock.wall(marks["at"])), time, say)
     chart: alt.LayerChart = alt.layer(*layers, height=HEIGHT)  # type: ignore[assignment]
     return chart
 
 
-def _marks(marks: pd.DataFrame, time: str, say: Words) -> alt.LayerChart:
+def _marks(marks: pd.DataFrame, time: str, say: Words) -> list[alt.Chart]:
     base = alt.Chart(marks).encode(
         x=alt.X("at:T"),
         tooltip=[
@@ -244,5 +259,4 @@ def _marks(marks: pd.DataFrame, time: str, say: Words) -> alt.LayerChart:
     sign = base.mark_point(shape="diamond", filled=True, size=110, color=PURPLE, opacity=1).encode(
         y=alt.YValue(6)  # type: ignore[no-untyped-call]
     )
-    chart: alt.LayerChart = alt.layer(rule, sign)  # type: ignore[assignment]
-    return chart
+    return [rule, sign]

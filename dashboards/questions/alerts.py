@@ -21,6 +21,8 @@ _LISTED = (
     " resolved_at, change_at, unit, value_before, value_since, value_low, value_high, observed_rate,"
     " pairs_since_change, pairs_since_start, is_acknowledged, acknowledged_by, is_silenced, silenced_until"
 )
+_MATCHED = ("experiment", "candidate", "metric", "dimension", "slice", "group_key", "alert_id")
+"""What a silence names, all or some."""
 _OF_PAIR = (
     "topic_id, `partition`, `offset`, request_id, verdict, severity, probable_cause, route,"
     " candidate_only_families, candidate_failure_kind, divergence_position, kl_forced_mean_nats,"
@@ -30,7 +32,7 @@ _OF_PAIR = (
 
 def listed(asked: Asked, series: Series, start: datetime | None, end: datetime | None) -> pd.DataFrame:
     """The alerts that were open at any time of the range, one row each: groups with a firing alert first,
-    newest first, and in a group those of the whole experiment first.
+    newest first, and in a group the newest alert first, of equals that of the whole experiment.
     """
     within, bounds = "", dict[str, Any]()
     if start is not None:
@@ -48,12 +50,12 @@ def listed(asked: Asked, series: Series, start: datetime | None, end: datetime |
     if found.empty:
         return found
     by_group = found.groupby("group_key")
-    found["group_fires"] = by_group["state"].transform(lambda states: (states == "firing").any())
+    found["group_fires"] = (found["state"] == "firing").groupby(found["group_key"]).transform("any")
     found["group_fired_at"] = by_group["fired_at"].transform("max")
     found["is_slice"] = found["dimension"] != "experiment"
     return found.sort_values(
-        ["group_fires", "group_fired_at", "group_key", "is_slice", "fired_at", "alert_id"],
-        ascending=[False, False, True, True, True, True],
+        ["group_fires", "group_fired_at", "group_key", "fired_at", "is_slice", "alert_id"],
+        ascending=[False, False, True, False, True, True],
         ignore_index=True,
     )
 
@@ -109,15 +111,42 @@ def hours(asked: Asked, alert: Mapping[str, Any], start: datetime, end: datetime
 
 
 def history(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
-    """happened_at, event, acted_by, detail of the alert and of its group, oldest first."""
+    """happened_at, event, acted_by, detail of the alert and of its group, oldest first: silences that cover
+    more than the group too, and the ends of all.
+    """
+    covers = " AND ".join(f"{name} IN ('', {{{name}:String}})" for name in _MATCHED)
+    silences = f"FROM alert_actions_v1 WHERE action = 'silence' AND {covers}"
     return frame(
         asked,
-        "SELECT DISTINCT happened_at, event, acted_by, detail FROM alert_history_v1"
-        " WHERE experiment = {experiment:String} AND group_key = {group:String}"
-        " AND alert_id IN ('', {id:String})"
-        " ORDER BY happened_at, event LIMIT {most:UInt32}",
-        {**_names(alert), "most": MOST_EVENTS},
+        "SELECT DISTINCT happened_at, event, acted_by, detail FROM ("
+        "SELECT happened_at, event, acted_by, detail FROM alert_history_v1"
+        " WHERE experiment = {experiment:String} AND group_key = {group_key:String}"
+        " AND alert_id IN ('', {alert_id:String})"
+        " UNION ALL SELECT acted_at, 'silenced', acted_by, trim(concat(ifNull(concat('until ',"
+        " formatDateTime(ends_at, '%F %T UTC')), ''), if(metric = '', '', concat(' metric ', metric)),"
+        f" if(dimension = '', '', concat(' ', dimension, ' ', slice)), ' ', note)) {silences}"
+        " AND group_key = ''"
+        " UNION ALL SELECT acted_at, 'unsilenced', acted_by, note FROM alert_actions_v1"
+        f" WHERE action = 'unsilence' AND action_id IN (SELECT action_id {silences})"
+        ") ORDER BY happened_at, event LIMIT {most:UInt32}",
+        {**{name: alert[name] for name in _MATCHED}, "most": MOST_EVENTS},
     )
+
+
+def noticed(asked: Asked, alert: Mapping[str, Any]) -> datetime | None:
+    """When the service first wrote the alert down (UTC), which is later than its pairs; None if not told.
+
+    Of an alert that changed since, the first evidence is known and its first record is not.
+    """
+    if alert["version"] == 1:
+        at: datetime = alert["recorded_at"]
+        return at
+    rows = asked.query(
+        "SELECT if(count() = 0, NULL, min(gathered_at)) FROM alert_evidence_v1 WHERE alert_id = {id:String}"
+        " AND experiment = {experiment:String} AND candidate = {candidate:String}",
+        {"experiment": alert["experiment"], "candidate": alert["candidate"], "id": alert["alert_id"]},
+    ).rows
+    return rows[0][0] if rows else None
 
 
 def notices(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
@@ -179,18 +208,7 @@ def silences(asked: Asked, experiment: str, now: datetime) -> list[Silence]:
 def is_covered(alert: Mapping[str, Any], silence: Silence) -> bool:
     """Whether the silence is one of this alert."""
     matcher = silence.matcher
-    return all(
-        getattr(matcher, name) in ("", alert[name])
-        for name in ("experiment", "candidate", "metric", "dimension", "slice", "group_key", "alert_id")
-    )
-
-
-def _names(alert: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "experiment": alert["experiment"],
-        "group": alert["group_key"],
-        "id": alert["alert_id"],
-    }
+    return all(getattr(matcher, name) in ("", alert[name]) for name in _MATCHED)
 
 
 def _text(time: datetime) -> str:

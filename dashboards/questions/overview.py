@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 import pandas as pd
 
@@ -21,6 +23,14 @@ DEFAULT_MARGIN = 0.005
 MOST_FIRING = 3
 MOST_SERVED = 500
 _UNKNOWN_TABLE = 60
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The pairs kept of a series; the times (UTC) are those of the first and the newest by `mirrored_at`."""
+
+    pairs: int
+    first_at: datetime
+    last_at: datetime
 
 
 def verdict(asked: Asked, series: Series, terms: Terms) -> ShipVerdict | None:
@@ -50,15 +60,34 @@ def kept_verdict(asked: Asked, series: Series) -> ShipVerdict | None:
 
 
 def firing(asked: Asked, series: Series) -> pd.DataFrame:
-    """The newest MOST_FIRING of the alerts that fire; `count` is of all."""
+    """The newest MOST_FIRING of the alerts that fire, those first that nobody handles; `count` is of all,
+    `handled` of those that are acknowledged or silenced.
+    """
     return frame(
         asked,
         "SELECT alert_id, severity, metric, dimension, slice, fired_at, unit, value_since, observed_rate,"
-        " count() OVER () AS count FROM alerts_v1 WHERE experiment = {experiment:String}"
+        " ifNull(change_at, started_at) AS began_at, is_acknowledged, acknowledged_by, is_silenced,"
+        " silenced_until, count() OVER () AS count,"
+        " countIf(is_acknowledged OR is_silenced) OVER () AS handled FROM alerts_v1"
+        " WHERE experiment = {experiment:String}"
         " AND candidate IN ('', {candidate:String}) AND state = 'firing'"
-        " ORDER BY fired_at DESC, dimension = 'experiment' DESC, alert_id LIMIT {most:UInt32}",
+        " ORDER BY is_acknowledged OR is_silenced, fired_at DESC, dimension = 'experiment' DESC, alert_id"
+        " LIMIT {most:UInt32}",
         {**series.parameters(), "most": MOST_FIRING},
     )
+
+
+def spread(asked: Asked, series: Series) -> Spread | None:
+    """How many pairs are kept, and of what times; None for none. From rollups by the hour."""
+    times, source = "min(mirrored_at), max(mirrored_at), count()", "pairs_v1 WHERE"
+    if series.until is not None:
+        times, source = "min(hour), max(hour), sum(pairs)", "rollup_sums_v1 WHERE dimension = 'all' AND"
+    ((first, last, pairs),) = asked.query(
+        f"SELECT {times} FROM {source} experiment = {{experiment:String}}"
+        " AND candidate = {candidate:String}",
+        series.parameters(),
+    ).rows
+    return Spread(int(pairs), first, max(last, series.until or last)) if pairs else None
 
 
 def served_changes(asked: Asked, series: Series) -> list[ServedChange]:

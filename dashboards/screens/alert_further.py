@@ -13,12 +13,13 @@ import streamlit as st
 from compare.alerts.metrics import BY_NAME
 from dashboards.charts import alerts as charts
 from dashboards.charts.drawn import draw
+from dashboards.charts.times import FEWEST_STEPS
 from dashboards.questions import alerts as questions
 from dashboards.questions.drift import Detector
 from dashboards.shell.context import Context
 from dashboards.shell.figures import bounds, known, p_value, value
 from dashboards.shell.hostile import visible_line
-from dashboards.words import Words
+from dashboards.words import TEXTS, Words
 
 ROUND = timedelta(hours=12)
 """How long before and after an alert its metric is drawn."""
@@ -28,7 +29,24 @@ def slice_words(say: Words, row: Mapping[str, Any] | pd.Series, limit: int = 80)
     """`route extract`, or the whole experiment; plain text."""
     if row["dimension"] == "experiment":
         return say("alerts.whole")
-    return visible_line(f"{row['dimension']} {row['slice']}", limit)
+    return visible_line(f"{dimension(say, str(row['dimension']))} {row['slice']}", limit)
+
+
+def dimension(say: Words, name: str) -> str:
+    """What slices are cut by, in the page's language; a name that is not ours as it is."""
+    key = f"overview.dimension_{name}"
+    return say(key) if key in TEXTS else name
+
+
+def handled_words(context: Context, row: Mapping[str, Any] | pd.Series) -> str:
+    """By whom an alert is acknowledged, until when it is silenced; plain text, empty for neither."""
+    say, found = context.say, []
+    if row["is_acknowledged"]:
+        found.append(say("alerts.acknowledged_short", name=visible_line(str(row["acknowledged_by"]), 40)))
+    if row["is_silenced"]:
+        until = context.clock.show(pd.Timestamp(row["silenced_until"]).to_pydatetime(), seconds=False)
+        found.append(say("alerts.silenced_short", time=until))
+    return ", ".join(found)
 
 
 def show_further(context: Context, alert: dict[str, Any]) -> None:
@@ -56,6 +74,8 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
     hours = questions.hours(context.reader, alert, first - ROUND, max(last, alert["fired_at"]) + ROUND)
     if hours.empty:
         st.caption(context.say("alerts.over_time_none"))
+    elif len(hours) < FEWEST_STEPS:
+        st.caption(few_hours(context, hours, alert))
     else:
         draw(charts.around_change(hours, alert, context.clock, context.say))
     if alert["metric"] in BY_NAME:
@@ -65,6 +85,23 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
             icon=":material/trending_up:",
             detector=Detector(alert["metric"], alert["dimension"], alert["slice"]),
         )
+
+
+def few_hours(context: Context, hours: pd.DataFrame, row: Mapping[str, Any] | pd.Series) -> str:
+    """The hours in words, each with its mean and n: so few of them make no line."""
+    say = context.say
+    unit = {"bounded_mean": "score", "rank": "rank"}.get(str(row["kind"]), "rate")
+    lines = [
+        say(
+            "alerts.few_hour",
+            time=context.clock.show(pd.Timestamp(one["hour_at"]).to_pydatetime(), seconds=False),
+            observed=value(say, unit, one["observed"]),
+            count=f"{one['pairs']:,}",
+            tolerated=value(say, unit, one["tolerated"]),
+        )
+        for _, one in hours.iterrows()
+    ]
+    return "  \n".join([say("alerts.few_one" if len(hours) == 1 else "alerts.few", count=len(hours)), *lines])
 
 
 def _tests(context: Context, alert: Mapping[str, Any]) -> None:
@@ -107,9 +144,13 @@ def _tests(context: Context, alert: Mapping[str, Any]) -> None:
 
 def _power(say: Words, alert: Mapping[str, Any]) -> str:
     hours = f"{alert['detectable_hours']:.0f}"
+    seen = round(alert["pairs_per_hour"] * alert["detectable_hours"])
+    if alert["gathered_at"] is None:
+        return say("alerts.not_gathered")
     if not alert["pairs_per_hour"]:
         return say("alerts.power_none", hours=hours)
-    traffic, least = f"{alert['pairs_per_hour']:,.1f}", known(alert["detectable"])
+    traffic = say("alerts.traffic", pairs=f"{seen:,}", hours=hours, traffic=f"{alert['pairs_per_hour']:,.1f}")
+    least = known(alert["detectable"])
     if least is None:
         return say("alerts.power_never", traffic=traffic, hours=hours)
     key, number = {

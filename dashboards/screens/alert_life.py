@@ -17,6 +17,10 @@ from dashboards.shell.hostile import in_markdown, visible
 from ingest.errors import GnomonError
 
 DONE = "alert action done"
+ACTOR = "alert actor"
+"""The name that was given last in this session."""
+FILLED = "alert actor filled in"
+"""The fields that have that name, or had it."""
 UNTIL = "until"
 LENGTHS: dict[str, timedelta | None] = {
     "1h": timedelta(hours=1),
@@ -77,29 +81,34 @@ def _acknowledge(context: Context, alert: Mapping[str, Any]) -> None:
             )
             _try(
                 context,
+                by,
                 lambda: actions.acknowledge(context, target, by=by, note=note),
-                say("alerts.done_acknowledge", name=in_markdown(actions.who(context, by))),
+                lambda name: say("alerts.done_acknowledge", name=name),
             )
 
 
 def _silence(context: Context, alert: Mapping[str, Any]) -> None:
     say, clock, key = context.say, context.clock, f"silence-{alert['alert_id']}"
     st.caption(say("alerts.silence_help"))
-    with st.form(key, border=False):
-        scope = _scope(context, ("alert", "group", "slice", "metric", "candidate"), key)
-        length = st.selectbox(
-            say("alerts.for"),
-            list(LENGTHS),
-            index=2,
-            format_func=lambda name: _length_words(context, name),
-            key=f"{key}-for",
-        )
-        text = st.text_input(
+    # Outside the form, so that the field for an end is there only where one is asked for.
+    length = st.selectbox(
+        say("alerts.for"),
+        list(LENGTHS),
+        index=2,
+        format_func=lambda name: _length_words(context, name),
+        key=f"{key}-for",
+    )
+    # A place of its own: the fields of the form would begin anew if they moved.
+    place, text = st.container(), ""
+    if length == UNTIL:
+        text = place.text_input(
             say("alerts.until", zone=clock.name),
             key=f"{key}-until",
             placeholder="2026-11-30 09:00",
             max_chars=40,
         )
+    with st.form(key, border=False):
+        scope = _scope(context, ("alert", "group", "slice", "metric", "candidate"), key)
         by, note = _who(context, key), _note(context, key)
         if st.form_submit_button(say("alerts.silence"), type="primary"):
             ends_at = _end(context, length, text)
@@ -107,11 +116,10 @@ def _silence(context: Context, alert: Mapping[str, Any]) -> None:
                 matcher = matcher_of(alert, scope)
                 _try(
                     context,
+                    by,
                     lambda: actions.silence(context, matcher, ends_at=ends_at, by=by, note=note),
-                    say(
-                        "alerts.done_silence",
-                        time=clock.show(ends_at, seconds=False),
-                        name=in_markdown(actions.who(context, by)),
+                    lambda name: say(
+                        "alerts.done_silence", time=clock.show(ends_at, seconds=False), name=name
                     ),
                 )
 
@@ -137,8 +145,9 @@ def _unsilence(context: Context, alert: Mapping[str, Any], held: list[Silence]) 
         if st.form_submit_button(say("alerts.unsilence"), type="primary"):
             _try(
                 context,
+                by,
                 lambda: actions.unsilence(context, one, by=by, note=note),
-                say("alerts.done_unsilence", name=in_markdown(actions.who(context, by))),
+                lambda name: say("alerts.done_unsilence", name=name),
             )
 
 
@@ -168,11 +177,15 @@ def _who(context: Context, key: str) -> str:
     if context.visitor.name:
         st.caption(context.say("alerts.signed", name=in_markdown(context.visitor.name)))
         return context.visitor.name
+    field, filled = f"{key}-by", st.session_state.setdefault(FILLED, set())
+    if field not in filled:
+        st.session_state[field] = st.session_state.get(ACTOR, "")
+        filled.add(field)
     given: str = st.text_input(
         context.say("alerts.who"),
-        value=actions.NOBODY,
+        placeholder=context.say("alerts.who_hint"),
         max_chars=actions.LONGEST_NAME,
-        key=f"{key}-by",
+        key=field,
     )
     return given
 
@@ -208,15 +221,18 @@ def _end(context: Context, length: str, text: str) -> datetime | None:
         return None
 
 
-def _try(context: Context, act: Callable[[], None], done: str) -> None:
-    """Act, and show the page anew; else say why nothing was written."""
+def _try(context: Context, by: str, act: Callable[[], None], done: Callable[[str], str]) -> None:
+    """Act, and show the page anew with what `done` says of the name; else say why nothing was written."""
     try:
+        name = actions.who(context, by)
         act()
     except GnomonError as error:
         may_not = isinstance(error, StoreQueryError) and error.code in states.NO_RIGHT
         st.error(context.say("alerts.no_write" if may_not else "alerts.not_done"))
         st.text(visible(str(error), 1_000))
         return
-    st.session_state[DONE] = done
+    st.session_state[DONE] = done(in_markdown(name))
+    st.session_state[ACTOR] = name
+    st.session_state.pop(FILLED, None)
     context.address.write()
     st.rerun()

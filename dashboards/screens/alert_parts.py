@@ -11,7 +11,8 @@ import streamlit as st
 
 from compare.alerts.gather import FLOOR_COLUMNS
 from dashboards.questions import alerts as questions
-from dashboards.screens.alert_further import show_further, slice_words
+from dashboards.screens.alert_further import dimension, show_further, slice_words
+from dashboards.screens.alert_head import decided, no_baseline, show_head
 from dashboards.screens.alert_life import show_acts
 from dashboards.shell.context import Context
 from dashboards.shell.figures import bounds, known, value
@@ -46,7 +47,7 @@ def show_alert(context: Context, alert: dict[str, Any]) -> None:
         ),
         anchor="alert",
     )
-    st.caption(_life(context, alert))
+    show_head(context, alert)
     show_acts(context, alert)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -58,28 +59,11 @@ def show_alert(context: Context, alert: dict[str, Any]) -> None:
     show_further(context, alert)
 
 
-def _life(context: Context, alert: Mapping[str, Any]) -> str:
-    say, clock = context.say, context.clock
-    times = {name: clock.show(alert[f"{name}_at"]) for name in ("started", "fired")}
-    life = say("alerts.life", **times)
-    if alert["resolved_at"] is not None:
-        life = say("alerts.life_resolved", **times, resolved=clock.show(alert["resolved_at"]))
-    # What is stored of a resolved one is the evidence at its end.
-    is_detector = alert["category"] in ("drift", "accounting") and alert["resolved_at"] is None
-    evidence = say(
-        "alerts.evidence_line" if is_detector else "alerts.ids",
-        statistic=f"{alert['statistic']:,.0f}",
-        threshold=f"{alert['threshold']:,.0f}",
-        pairs=f"{alert['pairs_folded']:,}",
-        alert=alert["alert_id"][:8],
-        group=alert["group_key"][:8],
-    )
-    return f"{life}  \n{evidence}"
-
-
 def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
     say, unit = context.say, str(alert["unit"])
     st.markdown(f"#### {say('alerts.how_much')}")
+    if why := decided(context, alert):
+        st.caption("  \n".join(why))
     if alert["gathered_at"] is None:
         st.info(say("alerts.not_gathered"))
     if alert["gathered_at"] is None or not unit:
@@ -87,28 +71,30 @@ def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
         st.text(visible(str(alert["summary"]), 2_000))
         return
     of_rank = alert["kind"] == "rank"
+    tolerated = value(say, "rank" if of_rank else unit, alert["tolerated"])
+    instead = no_baseline(context, alert, tolerated)
     rows = [
         (
             say("alerts.before"),
             value(say, unit, alert["value_before"]),
             "",
-            say("alerts.n", count=f"{alert['pairs_before']:,}"),
+            pairs_words(say, int(alert["pairs_before"])),
         ),
         (
             say("alerts.now"),
             value(say, unit, alert["value_since"]),
             bounds(say, unit, alert["value_low"], alert["value_high"]),
-            say("alerts.n", count=f"{alert['pairs_since_change']:,}"),
+            pairs_words(say, int(alert["pairs_since_change"])),
         ),
         (
             say("alerts.change"),
-            value(say, unit, alert["effect"], signed=True),
-            bounds(say, unit, alert["effect_low"], alert["effect_high"], signed=True),
+            "–" if instead else value(say, unit, alert["effect"], signed=True),
+            instead or bounds(say, unit, alert["effect_low"], alert["effect_high"], signed=True),
             "",
         ),
         (
             say("alerts.tolerated"),
-            value(say, "rank" if of_rank else unit, alert["tolerated"]),
+            tolerated,
             say("drift.unit_rank") if of_rank else "",
             "",
         ),
@@ -129,16 +115,21 @@ def _floor(say: Words, alert: Mapping[str, Any]) -> list[tuple[str, str, str, st
         has_floor = alert["metric"] in FLOOR_COLUMNS or alert["metric"] in RATES
         why = say("alerts.floor_none" if has_floor else "alerts.floor_no_kind")
         return [(name, say("alerts.not_measured"), why, "")]
-    floor, count = value(say, unit, alert["noise_floor"]), f"{alert['noise_requests']:,}"
+    floor, count = value(say, unit, alert["noise_floor"]), int(alert["noise_requests"])
     if alert["metric"] in RATES:
-        return [(name, floor, say("alerts.floor_reference"), say("alerts.n", count=count))]
-    asked_twice = say("alerts.n_requests", count=count)
+        return [(name, floor, say("alerts.floor_reference"), pairs_words(say, count))]
+    asked_twice = say("alerts.n_requests_one" if count == 1 else "alerts.n_requests", count=f"{count:,}")
     found = [(name, floor, "", asked_twice)]
     if known(alert["excess"]) is not None:
         around = bounds(say, unit, alert["excess_low"], alert["excess_high"], signed=True)
         excess = value(say, unit, alert["excess"], signed=True)
         found.append((say("alerts.excess"), excess, around, asked_twice))
     return found
+
+
+def pairs_words(say: Words, count: int) -> str:
+    """`1 pair`, `2,000 pairs`."""
+    return say("alerts.n_one") if count == 1 else say("alerts.n", count=f"{count:,}")
 
 
 def _worst(context: Context, alert: Mapping[str, Any]) -> None:
@@ -208,12 +199,14 @@ def _similar(context: Context, alert: Mapping[str, Any]) -> None:
             **{**where, "window": "fixed", "from": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"},
         )
     if alert["dimension"] not in ("experiment", *FILTERS):
-        st.caption(say("alerts.similar_unfiltered", dimension=in_markdown(alert["dimension"])))
+        st.caption(
+            say("alerts.similar_unfiltered", dimension=in_markdown(dimension(say, str(alert["dimension"]))))
+        )
 
 
 def _since_when(context: Context, alert: Mapping[str, Any]) -> None:
     say, clock = context.say, context.clock
-    st.markdown(f"#### {say('alerts.since_when')}")
+    st.markdown(f"#### {say('alerts.when_began')}")
     at, earliest, latest = (alert[f"change{part}_at"] for part in ("", "_earliest", "_latest"))
     if at is None:
         at = alert["started_at"]
@@ -225,7 +218,10 @@ def _since_when(context: Context, alert: Mapping[str, Any]) -> None:
                 "alerts.change_between",
                 earliest=clock.show(earliest),
                 latest=clock.show(latest),
-                pairs=alert["change_pairs"],
+                starts=say(
+                    "alerts.starts_one" if alert["change_pairs"] == 1 else "alerts.starts",
+                    count=alert["change_pairs"],
+                ),
             )
     st.markdown(say("alerts.change_at", time=clock.show(at), sure=sure))
     st.markdown(f"#### {say('alerts.suspected')}")
@@ -262,13 +258,17 @@ def _families(context: Context, alert: Mapping[str, Any]) -> None:
         hides = alert["metric"] == "unscored_rate" and not context.reader.shows_text
         for one in alert["families"]:
             name = say("alerts.hidden_reason") if hides else visible_line(one["family"], 200)
-            st.text(say("alerts.family_link", family=name, pairs=one["pairs"]))
+            st.text(say("alerts.family_link", family=name, pairs=pairs_words(say, int(one["pairs"]))))
         return
     where = {name: given for name, given in similar_filters(alert).items() if name in FILTERS.values()}
     with st.container(horizontal=True):
         for one in alert["families"]:
             context.link(
                 "pairs",
-                say("alerts.family_link", family=in_markdown(one["family"], 40), pairs=one["pairs"]),
+                say(
+                    "alerts.family_link",
+                    family=in_markdown(one["family"], 40),
+                    pairs=pairs_words(say, int(one["pairs"])),
+                ),
                 **{**where, "family": [one["family"]], "side": "candidate_only"},
             )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from dashboards.questions import alerts as questions
-from dashboards.screens.alert_further import slice_words
+from dashboards.screens.alert_further import handled_words, slice_words
 from dashboards.screens.alert_parts import show_alert
 from dashboards.screens.choose import choose_row
 from dashboards.shell.context import Context
 from dashboards.shell.figures import value
 from dashboards.shell.hostile import in_markdown, visible_line
+from dashboards.words import TEXTS, Words
 
 ICON = ":material/notifications:"
 
 STATES = ("firing", "resolved")
-MOST_ROWS_SHOWN = 5
+MOST_ROWS_SHOWN = 10
 
 
 def show(context: Context) -> None:
@@ -48,11 +50,13 @@ def show(context: Context) -> None:
 def _filtered(context: Context, known: pd.DataFrame, pending: int) -> pd.DataFrame:
     say = context.say
     firing = known[known["state"] == "firing"]
+    groups = firing["group_key"].nunique()
+    cause = say("alerts.causes_one" if groups == 1 else "alerts.causes", groups=groups) if groups else ""
     st.markdown(
         say(
             "alerts.count",
             firing=len(firing),
-            groups=firing["group_key"].nunique(),
+            causes=cause,
             resolved=len(known) - len(firing),
             pending=pending,
         )
@@ -60,9 +64,15 @@ def _filtered(context: Context, known: pd.DataFrame, pending: int) -> pd.DataFra
     if len(known) == questions.MOST_ALERTS:
         st.caption(say("alerts.capped", most=questions.MOST_ALERTS))
     left, right, _ = st.columns([1, 1, 1])
-    states = context.address.multiselect(left, say("alerts.states"), "state", STATES)
+    states = context.address.multiselect(
+        left, say("alerts.states"), "state", STATES, show=lambda name: say(f"alerts.{name}")
+    )
     categories = context.address.multiselect(
-        right, say("alerts.category"), "category", sorted(set(known["category"]))
+        right,
+        say("alerts.category"),
+        "category",
+        sorted(set(known["category"])),
+        show=lambda name: category(say, name),
     )
     shown = known[known["state"].isin(states)] if states else known
     shown = shown[shown["category"].isin(categories)] if categories else shown
@@ -72,31 +82,27 @@ def _filtered(context: Context, known: pd.DataFrame, pending: int) -> pd.DataFra
 
 
 def _listed(context: Context, shown: pd.DataFrame, alert: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The table; the alert that a row was chosen for, else the one given, else the first."""
+    """The table; the alert that a row was chosen for, else the one given, else the newest."""
     if shown.empty:
         return alert
     say = context.say
-    table = pd.DataFrame([_row(context, row) for _, row in shown.iterrows()])
+    table = pd.DataFrame([_row(context, row) for row in shown.to_dict("records")])
+    if not table[say("alerts.column_handled")].any():
+        table = table.drop(columns=say("alerts.column_handled"))
     asked = "" if alert is None else str(alert["alert_id"])
     keys = [str(name) for name in shown["alert_id"]]
-    found = choose_row(table, keys, asked, "alerts", rows=MOST_ROWS_SHOWN)
-    if not found:
-        st.caption(say("alerts.choose"))
-        found = keys[0]
+    columns = {say("alerts.column_handled"): st.column_config.TextColumn(width="medium")}
+    found = choose_row(table, keys, asked or keys[0], "alerts", rows=MOST_ROWS_SHOWN, columns=columns)
+    st.caption(say("alerts.choose"))
+    if len(table) > MOST_ROWS_SHOWN:
+        st.caption(say("alerts.rows_more", shown=MOST_ROWS_SHOWN, count=len(table)))
     if alert is not None and found == alert["alert_id"]:
         return alert
     return questions.one(context.reader, context.series.experiment, found)
 
 
-def _row(context: Context, row: pd.Series) -> dict[str, Any]:
+def _row(context: Context, row: Mapping[Any, Any]) -> dict[str, Any]:
     say, zone = context.say, context.clock
-    handled = []
-    if row["is_acknowledged"]:
-        handled.append(say("alerts.acknowledged_short", name=visible_line(str(row["acknowledged_by"]), 40)))
-    if row["is_silenced"]:
-        handled.append(
-            say("alerts.silenced_short", time=zone.show(row["silenced_until"].to_pydatetime(), seconds=False))
-        )
     unit = str(row["unit"])
     change = (
         f"{value(say, unit, row['value_before'])} → {value(say, unit, row['value_since'])}" if unit else ""
@@ -105,15 +111,22 @@ def _row(context: Context, row: pd.Series) -> dict[str, Any]:
     return {
         say("alerts.column_state"): say(f"alerts.{row['state']}"),
         say("alerts.column_severity"): say(f"alerts.{row['severity']}"),
+        say("alerts.column_handled"): handled_words(context, row),
         say("alerts.column_metric"): visible_line(str(row["metric"]), 60),
         say("alerts.column_slice"): slice_words(say, row, limit=60),
-        say("alerts.column_since", zone=zone.name): began.tz_convert(zone.name).tz_localize(None),
+        say("alerts.column_began", zone=zone.name): began.tz_convert(zone.name).tz_localize(None),
+        say("alerts.column_fired", zone=zone.name): row["fired_at"].tz_convert(zone.name).tz_localize(None),
         say("alerts.column_change"): change,
         say("alerts.column_pairs"): int(row["pairs_since_change"] or row["pairs_since_start"]),
-        say("alerts.column_handled"): ", ".join(handled),
         say("alerts.column_group"): str(row["group_key"])[:8],
-        say("alerts.column_category"): str(row["category"]),
+        say("alerts.column_category"): category(say, str(row["category"])),
     }
+
+
+def category(say: Words, name: str) -> str:
+    """What an alert is about, in the page's language."""
+    key = f"alerts.category_{name}"
+    return say(key) if key in TEXTS else name
 
 
 def _pending(context: Context, pending: pd.DataFrame) -> None:

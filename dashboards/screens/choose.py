@@ -25,6 +25,10 @@ def choose_row(
     `asked` is the key in the address bar, which goes before a row that was chosen earlier; a row that is
     chosen now goes before it. `keys` are the rows' own.
     """
+    start = st.session_state.get(f"{name} start", "")
+    if asked != st.session_state.get(f"{name} shown", ""):
+        # A link: the table begins anew with its row marked, for the one marked before is not what is shown.
+        start = st.session_state[f"{name} start"] = asked
     chosen = st.dataframe(
         table,
         hide_index=True,
@@ -33,10 +37,13 @@ def choose_row(
         selection_mode="single-row",
         column_config=columns,
         # Other rows are another table: what was chosen is a row by its number.
-        key=f"{name}-{hash(tuple(keys))}",
+        key=f"{name}-{hash(tuple(keys))}-{start}",
+        selection_default={"selection": {"rows": [keys.index(start)]}} if start in keys else None,
     )
     numbers = chosen["selection"]["rows"]
     picked = keys[numbers[0]] if numbers and numbers[0] < len(keys) else ""
     is_new = picked != st.session_state.get(f"{name} picked", "")
     st.session_state[f"{name} picked"] = picked
-    return picked if picked and (is_new or not asked) else asked
+    found = picked if picked and (is_new or not asked) else asked
+    st.session_state[f"{name} shown"] = found
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -10,7 +12,7 @@ import streamlit as st
 from compare.alerts.metrics import DIMENSIONS
 from dashboards.questions import drift as questions
 from dashboards.questions.drift import Detector
-from dashboards.screens.alert_further import slice_words
+from dashboards.screens.alert_further import dimension, slice_words
 from dashboards.screens.choose import choose_row
 from dashboards.screens.drift_detector import show_detector
 from dashboards.screens.drift_floor import show_floor
@@ -59,11 +61,19 @@ def _filtered(context: Context, detectors: pd.DataFrame) -> pd.DataFrame:
         (sorted(set(detectors["metric"])), questions.STATUSES, DIMENSIONS),
         strict=True,
     ):
-        chosen = address.multiselect(place, say(f"drift.{name}"), name, options)
+        chosen = address.multiselect(
+            place, say(f"drift.{name}"), name, options, show=partial(_option, say, name)
+        )
         shown = shown[shown[name].isin(chosen)] if chosen else shown
     if shown.empty:
         st.info(say("drift.no_match"))
     return shown.reset_index(drop=True)
+
+
+def _option(say: Words, name: str, option: str) -> str:
+    if name == "status":
+        return say(f"drift.{option}")
+    return dimension(say, option) if name == "dimension" else option
 
 
 def _chosen(context: Context, shown: pd.DataFrame, detectors: pd.DataFrame) -> pd.Series | None:
@@ -74,15 +84,16 @@ def _chosen(context: Context, shown: pd.DataFrame, detectors: pd.DataFrame) -> p
     all_keys = _keys(detectors)
     asked = asked if asked in all_keys else ""
     if not shown.empty:
-        table = pd.DataFrame([_row(say, row) for _, row in shown.iterrows()]).dropna(
+        table = pd.DataFrame([_row(say, row) for row in shown.to_dict("records")]).dropna(
             axis="columns", how="all"
         )
         keys = _keys(shown)
-        found = choose_row(table, keys, asked, "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say))
+        asked = choose_row(
+            table, keys, asked or keys[0], "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say)
+        )
         st.caption(f"{say('drift.choose')} {say('drift.observed_days', days=questions.OBSERVED_DAYS)}")
         if len(detectors) >= questions.MOST_SERIES:
             st.caption(say("drift.capped", most=questions.MOST_SERIES))
-        asked = found or keys[0]
     if not asked:
         return None
     context.address.keep("detector", asked)
@@ -94,7 +105,7 @@ def _keys(detectors: pd.DataFrame) -> list[str]:
     return [str(Detector(*map(str, name))) for name in names]
 
 
-def _row(say: Words, row: pd.Series) -> dict[str, Any]:
+def _row(say: Words, row: Mapping[Any, Any]) -> dict[str, Any]:
     unit = {"bounded_mean": "score", "rank": "rank"}.get(row["kind"], "rate")
     return {
         "state": say(f"drift.{row['status']}"),

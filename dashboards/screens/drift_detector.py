@@ -12,17 +12,20 @@ from compare.alerts.evidence_read import LOOK_BACK, VALUES
 from compare.alerts.metrics import BY_NAME, SERIES_FACTOR
 from dashboards.charts import drift as charts
 from dashboards.charts.drawn import draw
+from dashboards.charts.times import FEWEST_STEPS
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
 from dashboards.questions.drift import Detector
 from dashboards.questions.drift_samples import Part, Samples
-from dashboards.screens.alert_further import slice_words
+from dashboards.screens.alert_further import few_hours, slice_words
 from dashboards.screens.alert_parts import similar_filters
 from dashboards.shell.context import Context
 from dashboards.shell.figures import known, p_value, value
 from dashboards.shell.hostile import in_markdown
 
 MOST_SLICES = 20
+MOST_TESTED = 50
+"""Slices with the most pairs: a test takes a millisecond."""
 
 
 def unit_of(row: pd.Series, *, is_rank: bool = True) -> str:
@@ -50,6 +53,8 @@ def show_detector(context: Context, row: pd.Series) -> None:
     st.markdown(f"#### {say('drift.over_time')}")
     if hours.empty:
         st.caption(say("drift.hours_none"))
+    elif len(hours) < FEWEST_STEPS:
+        st.caption(few_hours(context, hours, row))
     else:
         left, right = st.columns(2)
         draw(charts.by_hour(hours, context.clock, say), left)
@@ -199,7 +204,7 @@ def _tests(context: Context, row: pd.Series, samples: Samples, unit: str) -> Non
     if not samples.slices:
         return
     with right:
-        found = compare_slices(kind, samples.before, samples.now, samples.slices)
+        found = compare_slices(kind, samples.before, samples.now, samples.slices, most=MOST_TESTED)
         if not found:
             st.caption(say("drift.slices_none", least=LEAST_PAIRS))
             return

@@ -14,6 +14,7 @@ from dashboards.charts.drawn import draw
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
 from dashboards.questions.drift_samples import Part
+from dashboards.screens.alert_further import dimension
 from dashboards.screens.alert_parts import FILTERS
 from dashboards.screens.choose import choose_row
 from dashboards.shell.context import Context
@@ -38,7 +39,9 @@ def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None)
         show=lambda name: say("drift.floor_faults") if name == FAULTS else name,
         default=own,
     )
-    by = address.selectbox(right, say("drift.floor_by"), "by", DIMENSIONS[1:])
+    by = address.selectbox(
+        right, say("drift.floor_by"), "by", DIMENSIONS[1:], show=lambda name: dimension(say, name)
+    )
     if metric == FAULTS:
         found = drift_samples.fault_excess_by_slice(detectors, by)
         st.caption(say("drift.floor_faults_note"))
@@ -96,7 +99,7 @@ def _columns(context: Context, by: str) -> dict[str, Any]:
         "floor": "floor_value",
     }
     return {
-        "slice": by,
+        "slice": dimension(say, by),
         **{
             name: st.column_config.NumberColumn(say(f"drift.{key}"), format="%.4f")
             for name, key in titles.items()

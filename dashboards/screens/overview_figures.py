@@ -38,7 +38,7 @@ def show_figures(
     with places[2]:
         _similarity(context, figures.totals, quantiles, verdict)
     with places[3]:
-        _schema(context, figures.totals, verdict)
+        _schema(context, figures, verdict)
     for place, side in zip(places[4:], ("candidate", "reference"), strict=True):
         with place:
             _latency(context, figures.totals, quantiles, side)
@@ -125,8 +125,10 @@ def _similarity(
     )
 
 
-def _schema(context: Context, totals: Mapping[str, Any], verdict: ShipVerdict | None) -> None:
-    say, pairs, count = context.say, totals["schema_pairs"], totals["schema_regressions"]
+def _schema(context: Context, figures: Summary, verdict: ShipVerdict | None) -> None:
+    say, totals, faults = context.say, figures.totals, figures.faults
+    pairs, count = totals["schema_pairs"], totals["schema_regressions"]
+    broken = faults[(faults["family"] == "json") & (faults["side"] == "candidate only")]["pairs"].sum()
     floor = say("overview.floor_none" if verdict else "overview.floor_unknown")
     for one in verdict.validity if verdict else ():
         if one.kind == "schema" and one.noise_pairs:
@@ -141,7 +143,11 @@ def _schema(context: Context, totals: Mapping[str, Any], verdict: ShipVerdict | 
             else say("overview.schema_none"),
             floor if pairs else "",
         ],
-        {"label": say("overview.schema_link"), "family": ["json"], "side": "candidate_only"},
+        {
+            "label": say("overview.schema_link", count=f"{broken:,}"),
+            "family": ["json"],
+            "side": "candidate_only",
+        },
         help=say("overview.schema_help"),
     )
 
@@ -197,6 +203,7 @@ def show_verdicts(context: Context, figures: Summary) -> None:
     with left:
         st.subheader(say("overview.verdicts"), anchor="verdicts")
         draw(charts.verdict_bar(figures.verdicts, say))
+        st.caption(say("overview.verdicts_note"))
         found = dict(zip(figures.verdicts["verdict"], figures.verdicts["pairs"], strict=True))
         with st.container(horizontal=True):
             for name in (name for name in VERDICTS if name in found):
@@ -213,6 +220,7 @@ def show_verdicts(context: Context, figures: Summary) -> None:
             st.caption(say("overview.faults_none"))
             return
         draw(charts.fault_bar(figures.faults, say))
+        st.caption(say("overview.faults_note"))
         with st.container(horizontal=True):
             for _, row in figures.faults[figures.faults["side"] == "candidate only"].iterrows():
                 name = str(row["family"])

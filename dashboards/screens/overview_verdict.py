@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+import msgspec
 import pandas as pd
 import streamlit as st
 
-from compare.ship.model import ShipVerdict, SliceBound, Terms
+from compare.ship.model import ShipVerdict, SliceBound, Support, Terms
 from compare.ship.statements import MARKS, served_line, support_cells
 from compare.ship.words import percent, signed, whole
 from dashboards.charts import overview as charts
@@ -25,6 +26,8 @@ COLOURS: dict[str, Any] = {
     "no_data": "gray",
     "mixed": "gray",
 }
+SHARES = ("exact_match", "edit_similarity", "field_agreement", "top1_agreement_forced_ratio")
+"""Scores between 0 and 1."""
 FILTERS = ("route", "tenant", "language")
 """Dimensions that the list of pairs is filtered by."""
 MOST_BARS = 8
@@ -171,7 +174,7 @@ def _support(context: Context, verdict: ShipVerdict) -> None:
         heads = [
             f"overview.support_{name}" for name in ("score", "pairs", "mean", "worst", "floor", "excess")
         ]
-        cells = [_support_cells(context, support_cells(one)) for one in verdict.supports]
+        cells = [_support_cells(context, one) for one in verdict.supports]
         st.dataframe(pd.DataFrame(cells, columns=[say(head) for head in heads]), hide_index=True)
         st.caption(say("overview.support_note"))
     for validity in verdict.validity:
@@ -215,9 +218,16 @@ def _support(context: Context, verdict: ShipVerdict) -> None:
         )
 
 
-def _support_cells(context: Context, cells: tuple[str, ...]) -> tuple[str, ...]:
-    """The cells of `gnomon verdict`, their few words in the page's language."""
-    say = context.say
+def _support_cells(context: Context, support: Support) -> tuple[str, ...]:
+    """The cells of `gnomon verdict`, the excess with its n, their few words in the page's language."""
+    say, floor = context.say, support.floor
+    if floor is not None and support.metric in SHARES:
+        # A difference of two shares is within 1, which an interval of Student's t does not know.
+        low, high = (end if end is None else max(-1.0, min(1.0, end)) for end in (floor.low, floor.high))
+        support = msgspec.structs.replace(support, floor=msgspec.structs.replace(floor, low=low, high=high))
+    cells = support_cells(support)
+    if floor is not None:
+        cells = (*cells[:-1], f"{cells[-1]}, n = {whole(floor.requests)}")
     if context.say.language == "en":
         return cells
     found = []

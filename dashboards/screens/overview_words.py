@@ -6,6 +6,8 @@ the numbers do not tell stays as it is there.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from compare.ship.decide import LEAST_CHOSEN
 from compare.ship.model import Need, ShipVerdict, SliceBound
 from compare.ship.words import about, percent, signed, whole
@@ -55,7 +57,16 @@ def coverage(say: Words, verdict: ShipVerdict) -> str:
         share=percent(found.share),
         covered=whole(found.covered),
         consumed=whole(found.consumed),
-    )
+    ) + _drawn(say, verdict)
+
+
+def _drawn(say: Words, verdict: ShipVerdict) -> str:
+    """How many of them the sample left out, where it did."""
+    found = verdict.coverage
+    count = sum(one.records for one in found.left_out if one.reason == "sampled_out")
+    if not count:
+        return ""
+    return say("overview.coverage_drawn", count=whole(count), share=percent(count / found.consumed))
 
 
 def need_line(say: Words, need: Need) -> str:
@@ -78,6 +89,14 @@ def length(say: Words, hours: float) -> str:
     if hours < 48:
         return say("overview.hours", count=f"{hours:.0f}")
     return say("overview.days", count=f"{hours / 24:.0f}")
+
+
+def stretch(say: Words, time: timedelta) -> str:
+    """How long, from seconds to days."""
+    seconds = max(time.total_seconds(), 0.0)
+    if seconds < 90:
+        return say("overview.seconds", number=f"{seconds:.0f}")
+    return length(say, seconds / 3600)
 
 
 def dimension(say: Words, name: str) -> str:

@@ -17,15 +17,14 @@ from ingest.errors import SettingsError
 
 T = TypeVar("T")
 
-NOBODY = "explorer"
-"""Who acts where nobody signs in and no name is given."""
 LONGEST_NAME = 100
 
 
 def acknowledge(context: Context, target: actions.Target, *, by: str, note: str) -> None:
     """Note that somebody looks after an alert or group.
 
-    Raises SettingsError if the visitor may not act, and what the store raises; so do the others.
+    Raises SettingsError if the visitor may not act or gives no name, and what the store raises; so do the
+    others.
     """
     name = who(context, by)
     _act(context, lambda store: actions.acknowledge(store, target, by=name, note=note))
@@ -47,8 +46,14 @@ def unsilence(context: Context, one: actions.Silence, *, by: str, note: str) -> 
 
 
 def who(context: Context, given: str) -> str:
-    """Who acts: the name that was signed in with, which no field overrides; else the given one."""
-    return (context.visitor.name or " ".join(given.split()) or NOBODY)[:LONGEST_NAME]
+    """Who acts: the name that was signed in with, which no field overrides; else the given one.
+
+    Raises SettingsError for none: what was done must say by whom.
+    """
+    name = context.visitor.name or " ".join(given.split())
+    if not name:
+        raise SettingsError(context.say("alerts.who_missing"))
+    return name[:LONGEST_NAME]
 
 
 def _act(context: Context, do: Callable[[Store], T]) -> T:

@@ -20,10 +20,12 @@ class Address:
     """What the address bar says, for one run of the page.
 
     A value that was changed in the bar (a link, the back button) goes before what the widget had; each
-    widget's value is written back by `write`. Names are the parameters' and the widgets' keys.
+    widget's value is written back by `write`. Names are the parameters' and the widgets' keys. `all_of_them`
+    stands in a box of several where none is chosen.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, all_of_them: str | None = None) -> None:
+        self._all_of_them = all_of_them
         self._now: dict[str, list[str]] = {name: st.query_params.get_all(name) for name in st.query_params}
         self._before: Mapping[str, list[str]] = st.session_state.get(_WRITTEN, {})
         self._kept: dict[str, list[str]] = {}
@@ -100,13 +102,21 @@ class Address:
         options: Sequence[str],
         help: str | None = None,
         placeholder: str | None = None,
+        show: Callable[[str], str] = str,
     ) -> tuple[str, ...]:
         """Any of the options; none means all. A value of the bar that is no option (any more) is one too."""
         given = self._changed(name)
         if given is not None:
             st.session_state[name] = [value[:LONGEST_VALUE] for value in given]
         missing = [value for value in st.session_state.get(name, ()) if value not in options]
-        chosen = place.multiselect(label, [*options, *missing], key=name, help=help, placeholder=placeholder)
+        chosen = place.multiselect(
+            label,
+            [*options, *missing],
+            format_func=show,
+            key=name,
+            help=help,
+            placeholder=placeholder or self._all_of_them,
+        )
         self.keep(name, *chosen)
         return tuple(chosen)
 

@@ -18,9 +18,10 @@ class Clock:
         self._zone = ZoneInfo(zone)
 
     def show(self, at: datetime, *, seconds: bool = True) -> str:
-        """`2026-11-29 03:00:00 UTC`: the time with its zone's abbreviation then."""
+        """`2026-11-29 03:00:00 CST (+08:00)`: the time with its zone's abbreviation and offset then."""
         local = at.astimezone(self._zone)
-        return local.strftime("%Y-%m-%d %H:%M:%S %Z" if seconds else "%Y-%m-%d %H:%M %Z")
+        text = local.strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
+        return f"{text} {_zone_then(local)}"
 
     def wall(self, times: pd.Series) -> pd.Series:
         """Aware times as naive ones of the wall clock there: tables and charts show them as they are."""
@@ -33,6 +34,14 @@ class Clock:
         """
         at = datetime.fromisoformat(text.strip())
         return (at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(UTC)
+
+
+def _zone_then(local: datetime) -> str:
+    """`CST (+08:00)`, for abbreviations are of several zones; `UTC` and `+05:45` say it all."""
+    name, offset = local.strftime("%Z"), local.isoformat()[-6:]
+    if name == "UTC":
+        return name
+    return f"{name} ({offset})" if name.isalpha() else offset
 
 
 def is_zone(name: str) -> bool:

@@ -13,8 +13,19 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "to_drift": ("How close is each detector?", "各检测器离告警还有多远？"),
     "count": (
-        "{firing} firing (groups by cause: {groups}), {resolved} resolved, {pending} pending",
-        "{firing} 个触发中（按起因分为 {groups} 组），{resolved} 个已恢复，{pending} 个待定",
+        "{firing} firing{causes}, {resolved} resolved; {pending} more near an alarm",
+        "{firing} 个触发中{causes}，{resolved} 个已恢复；另有 {pending} 个接近告警",
+    ),
+    "causes": (", of {groups} causes", "（{groups} 个起因）"),
+    "causes_one": (", all of one cause", "（同一起因）"),
+    "category_drift": ("drift", "漂移"),
+    "category_accounting": ("accounting", "核算"),
+    "category_no_data": ("no data", "无数据"),
+    "category_golden": ("golden", "黄金集"),
+    "category_rollback": ("rollback", "回滚"),
+    "rows_more": (
+        "{shown} of {count} alerts are in sight, the newest first; scroll the table for the others.",
+        "共 {count} 个告警，先显示最新的 {shown} 个；滚动表格查看其余。",
     ),
     "capped": ("Only the newest {most} are listed.", "只列出最新的 {most} 个。"),
     "states": ("State", "状态"),
@@ -27,9 +38,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "column_severity": ("severity", "级别"),
     "column_metric": ("metric", "指标"),
     "column_slice": ("slice", "切片"),
-    "column_since": ("since ({zone})", "开始于 ({zone})"),
-    "column_change": ("before → since", "之前 → 之后"),
-    "column_pairs": ("pairs since", "此后回答对数"),
+    "column_began": ("began ({zone})", "开始于 ({zone})"),
+    "column_fired": ("fired ({zone})", "触发于 ({zone})"),
+    "column_change": ("before → since it began", "之前 → 之后"),
+    "column_pairs": ("pairs since it began", "此后回答对数"),
     "column_handled": ("handled", "处理情况"),
     "column_group": ("group (cause)", "组（起因）"),
     "column_category": ("category", "类别"),
@@ -42,24 +54,63 @@ TEXTS: dict[str, tuple[str, str]] = {
         "链接中的告警在存储中（已）不存在：{name}",
     ),
     "pending_title": (
-        "Pending: {count} detectors hold a hundredth of the evidence of an alarm",
-        "待定：{count} 个检测器已有告警所需证据的百分之一",
+        "Near an alarm: {count} detectors hold at least 1 % of the evidence that an alarm takes",
+        "接近告警：{count} 个检测器已有告警所需证据的至少 1 %",
     ),
     "pending_share": ("evidence, share of an alarm's", "证据占告警阈值的比例"),
     "pending_pairs": ("pairs folded", "已计入回答对"),
     "headline": ("{state}, {severity}: {metric}, {slice}", "{state}，{severity}：{metric}，{slice}"),
-    "life": ("Began {started}, fired {fired}", "开始于 {started}，触发于 {fired}"),
-    "life_resolved": (
-        "Began {started}, fired {fired}, resolved {resolved}",
-        "开始于 {started}，触发于 {fired}，恢复于 {resolved}",
+    "life_began": ("Began {time}", "开始于 {time}"),
+    "life_fired": ("fired {time}", "触发于 {time}"),
+    "life_fired_pair": (
+        "fired {time} (when the pair that raised it was mirrored)",
+        "触发于 {time}（引发告警的回答对的镜像时间）",
     ),
-    "ids": ("Alert {alert}, group {group}", "告警 {alert}，组 {group}"),
+    "life_noticed": ("noticed {time} (when the service had read it)", "发现于 {time}（服务读到它的时间）"),
+    "life_over": ("resolved {time}", "恢复于 {time}"),
+    "told": ("Told: {sinks}", "已通知：{sinks}"),
+    "told_sink": ("{sink} at {time}", "{sink}（{time}）"),
+    "told_failed": ("{sink} could not be told ({time})", "{sink} 通知失败（{time}）"),
+    "told_nobody": (
+        "Told: nobody. A notice was made and no sink was tried: the service has none, or has not come to "
+        "it. A sink is a table of the settings, such as [notify.slack.oncall]; `gnomon alerts test` "
+        "tries it (docs/alerts.md).",
+        "已通知：无人。通知已生成，但未尝试任何接收方：服务没有设置接收方，或尚未轮到。在设置中添加如 "
+        "[notify.slack.oncall] 的表即可；用 `gnomon alerts test` 试发（见 docs/alerts.md）。",
+    ),
+    "told_no_notice": (
+        "Told: nobody. No notice was made: it is silenced, or the next run of the alerts makes one.",
+        "已通知：无人。没有生成通知：告警被静默，或将由下一次告警运行生成。",
+    ),
+    "decided_declared": (
+        "The detector decides, against the {tolerated} that the settings tolerate; pairs from before are "
+        "not needed for that, and intervals only describe.",
+        "由检测器判定，对照设置中声明的容许值 {tolerated}；判定不需要之前的回答对，区间只作描述。",
+    ),
+    "decided_learned": (
+        "The detector decides, against the {tolerated} that the baseline (version {version}) tolerates; "
+        "intervals only describe.",
+        "由检测器判定，对照基线（版本 {version}）得出的容许值 {tolerated}；区间只作描述。",
+    ),
+    "decided_critical": (
+        "Critical: even the better end of the interval since it began is at least {multiple} times "
+        "what is tolerated.",
+        "严重：变化之后的区间即使取较好的一端，也至少是容许值的 {multiple} 倍。",
+    ),
+    "own_none": (
+        "no baseline of its own (under {least} pairs before): the tolerated {tolerated} was used",
+        "没有自身基线（之前不足 {least} 个回答对）：使用了容许值 {tolerated}",
+    ),
+    "own_none_learned": (
+        "under {least} pairs before: the learned baseline was used, tolerated {tolerated}",
+        "之前不足 {least} 个回答对：使用了学习得到的基线，容许值 {tolerated}",
+    ),
+    "ids": ("alert {alert}, group {group}", "告警 {alert}，组 {group}"),
     "is_acknowledged": ("Acknowledged by {name} at {time}", "{name} 已于 {time} 确认"),
     "is_silenced": ("Silenced until {time}: nobody is told", "静默至 {time}：不通知任何人"),
     "evidence_line": (
-        "Evidence {statistic} of {threshold} at the alarm, {pairs} pairs folded; alert {alert}, group "
-        "{group}",
-        "告警时证据 {statistic} / {threshold}，已计入 {pairs} 个回答对；告警 {alert}，组 {group}",
+        "Evidence for a change: {statistic} after {pairs} pairs; the alarm is at {threshold}.",
+        "变化的证据：{pairs} 个回答对后为 {statistic}；达到 {threshold} 即告警。",
     ),
     "now": ("Since the change", "变化之后"),
     "before": ("Before", "变化之前"),
@@ -67,8 +118,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "floor": ("Noise floor", "噪声基底"),
     "excess": ("Excess over the floor", "超出噪声基底"),
     "n": ("{count} pairs", "{count} 个回答对"),
+    "n_one": ("1 pair", "1 个回答对"),
     "how_much": ("How much", "变化幅度"),
     "floor_reference": ("how often the reference alone is faulty", "仅参考方出错的比率"),
+    "n_requests_one": ("1 request asked twice", "1 个被问两次的请求"),
     "n_requests": ("{count} requests asked twice", "{count} 个被问两次的请求"),
     "interval": ("95 % interval", "95 % 区间"),
     "bounds": ("{low} to {high}", "{low} 至 {high}"),
@@ -83,17 +136,19 @@ TEXTS: dict[str, tuple[str, str]] = {
         "证据将在下一次告警运行时收集。",
     ),
     "better_end": (
-        "An interval was picked out by an alarm, so it is a little far out: believe its better end. "
-        "Gathered {time}.",
-        "区间是被告警挑选出来的，因此略微偏大：请相信较好的一端。收集于 {time}。",
+        "An alarm picks out what looks worst, so these numbers are a little too bad: the truth is more "
+        "likely near the better end of an interval. Gathered {time}.",
+        "告警会挑出看起来最差的部分，因此这些数字略微偏坏：真实值更可能靠近区间较好的一端。收集于 {time}。",
     ),
-    "since_when": ("Since when", "何时开始"),
-    "change_at": ("Most likely since **{time}**, {sure}", "最可能始于 **{time}**，{sure}"),
+    "when_began": ("When it began", "何时开始"),
+    "change_at": ("Most likely began **{time}**, {sure}", "最可能始于 **{time}**，{sure}"),
     "change_exact": ("to the pair (95 % sure)", "精确到单个回答对（95 % 置信）"),
     "change_between": (
-        "95 % sure: between {earliest} and {latest} ({pairs} possible starts)",
-        "95 % 置信：介于 {earliest} 与 {latest} 之间（{pairs} 个可能的起点）",
+        "95 % sure: between {earliest} and {latest} ({starts})",
+        "95 % 置信：介于 {earliest} 与 {latest} 之间（{starts}）",
     ),
+    "starts": ("{count} possible starts", "{count} 个可能的起点"),
+    "starts_one": ("1 possible start", "1 个可能的起点"),
     "change_own": ("by the detector's own estimate, without an interval", "为检测器自身的估计，没有区间"),
     "suspected": ("Suspected change", "可疑变更"),
     "suspected_none": (
@@ -123,7 +178,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "families": ("Faults on the candidate only", "仅候选方的故障"),
     "reasons": ("Why records were not compared", "记录未被比较的原因"),
-    "family_link": ("{family}: {pairs} pairs", "{family}：{pairs} 个回答对"),
+    "family_link": ("{family}: {pairs}", "{family}：{pairs}"),
     "hidden_reason": ("(hidden)", "（已隐藏）"),
     "over_time": ("The metric by the hour", "指标（按小时）"),
     "over_time_none": (
@@ -136,6 +191,19 @@ TEXTS: dict[str, tuple[str, str]] = {
     "legend_tolerated": ("tolerated", "容许值"),
     "legend_baseline": ("baseline", "基线"),
     "legend_change": ("change, 95 % sure", "变化点（95 %）"),
+    "few": (
+        "Only {count} hours are kept around it: too few for a chart.",
+        "前后只保留了 {count} 个小时：不足以成图。",
+    ),
+    "few_one": (
+        "One hour of data: too little for a chart.",
+        "只有一个小时的数据：不足以成图。",
+    ),
+    "few_hour": (
+        "Hour from {time}: mean {observed} (n = {count}), tolerated {tolerated}",
+        "{time} 起的一小时：均值 {observed}（n = {count}），容许值 {tolerated}",
+    ),
+    "legend_began": ("began", "开始"),
     "legend_fired": ("fired", "触发"),
     "tests": ("Tests", "检验"),
     "tests_note": (
@@ -163,25 +231,29 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Not known: no pair of this slice within {hours} hours.",
         "未知：{hours} 小时内此切片没有回答对。",
     ),
+    "traffic": (
+        "In the last {hours} h: {pairs} pairs ({traffic} an hour).",
+        "最近 {hours} 小时：{pairs} 个回答对（每小时 {traffic} 个）。",
+    ),
     "power_never": (
-        "At {traffic} pairs an hour no change would be seen within {hours} h.",
-        "按每小时 {traffic} 个回答对，{hours} 小时内看不到任何变化。",
+        "{traffic} At that, no change would be seen within {hours} h.",
+        "{traffic} 按此流量，{hours} 小时内看不到任何变化。",
     ),
     "power_mean": (
-        "At {traffic} pairs an hour, a fall of the mean by {least} would be seen within {hours} h.",
-        "按每小时 {traffic} 个回答对，均值下降 {least} 可在 {hours} 小时内发现。",
+        "{traffic} At that, a fall of the mean by {least} would be seen within {hours} h.",
+        "{traffic} 按此流量，均值下降 {least} 可在 {hours} 小时内发现。",
     ),
     "power_rank": (
-        "At {traffic} pairs an hour, a rise of all values by {least} times would be seen within {hours} h.",
-        "按每小时 {traffic} 个回答对，所有数值升至 {least} 倍可在 {hours} 小时内发现。",
+        "{traffic} At that, a rise of all values by {least} times would be seen within {hours} h.",
+        "{traffic} 按此流量，所有数值升至 {least} 倍可在 {hours} 小时内发现。",
     ),
     "power_excess": (
-        "At {traffic} pairs an hour, an excess of {least} would be seen within {hours} h.",
-        "按每小时 {traffic} 个回答对，{least} 的超额可在 {hours} 小时内发现。",
+        "{traffic} At that, an excess of {least} would be seen within {hours} h.",
+        "{traffic} 按此流量，{least} 的超额可在 {hours} 小时内发现。",
     ),
     "power_rate": (
-        "At {traffic} pairs an hour, a rate of {least} would be seen within {hours} h.",
-        "按每小时 {traffic} 个回答对，{least} 的比率可在 {hours} 小时内发现。",
+        "{traffic} At that, a rate of {least} would be seen within {hours} h.",
+        "{traffic} 按此流量，{least} 的比率可在 {hours} 小时内发现。",
     ),
     "history": ("What happened", "经过"),
     "event_fired": ("fired", "触发"),
@@ -231,6 +303,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "scope_candidate": ("everything of this candidate", "此候选方的全部告警"),
     "scope_all": ("alerts matching it", "匹配的告警"),
     "who": ("Your name", "您的姓名"),
+    "who_hint": ("required", "必填"),
+    "who_missing": (
+        "Give your name: the others see who looks after it.",
+        "请填写姓名：让其他人知道由谁处理。",
+    ),
     "signed": ("As {name}", "以 {name} 的身份"),
     "note": ("Note", "备注"),
     "note_help": ("Why, for those who look at it later.", "原因，供以后查看的人参考。"),

@@ -16,9 +16,9 @@ TEXTS: dict[str, tuple[str, str]] = {
     "explain": (
         "Each detector holds evidence S against what is tolerated; at A M it alarms, so false alarms "
         "come at most once in A pairs on average. The bar is the way from S = 1 to A M on a logarithmic "
-        "scale; at a hundredth of A M a detector is pending.",
+        "scale; from 1 % of A M on a detector is pending.",
         "每个检测器针对容许值积累证据 S，达到 A M 时告警，因此误报平均每 A 个回答对至多一次。条形为从 S "
-        "= 1 到 A M 的对数尺度进度；达到 A M 的百分之一时为待定。",
+        "= 1 到 A M 的对数尺度进度；达到 A M 的 1 % 时为待定。",
     ),
     "refused": (
         "{pairs} pairs are in slices of {dimension} beyond alerts.max_slices, which nobody watches.",
@@ -78,6 +78,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "declared": ("declared in the settings", "在设置中声明"),
     "no_baseline": ("none: the tolerance is declared", "无：容许值由设置声明"),
     "learned": ("learned, version {version}", "学习得到，版本 {version}"),
+    "n_one": ("n = 1 pair", "n = 1 个回答对"),
     "n": ("n = {count} pairs", "n = {count} 个回答对"),
     "n_records": ("n = {count} records", "n = {count} 条记录"),
     "to_alert": ("Its alert", "对应的告警"),

@@ -30,8 +30,12 @@ TEXTS: dict[str, tuple[str, str]] = {
     "candidate_only_link": ("{count} with the candidate alone at fault", "仅候选方出错的 {count} 个"),
     "reference_only_link": ("{count} with the reference alone at fault", "仅参考方出错的 {count} 个"),
     "coverage": (
-        "Coverage {share}: {covered} of {consumed} consumed records",
-        "覆盖率 {share}：已消费的 {consumed} 条记录中的 {covered} 条",
+        "Coverage {share} of the mirrored records: {covered} of {consumed} consumed",
+        "覆盖率 {share}（就镜像记录而言）：已消费 {consumed} 条中的 {covered} 条",
+    ),
+    "coverage_drawn": (
+        "; the sample left out {count} of them ({share}, sampled_out)",
+        "；其中 {count} 条未被抽样选中（{share}，sampled_out）",
     ),
     "coverage_none": ("Coverage: nothing was consumed.", "覆盖率：没有消费任何记录。"),
     "left_out": ("Not covered, and why", "未覆盖的记录及原因"),
@@ -129,6 +133,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "dimension_language": ("language", "语言"),
     "dimension_prompt_length": ("prompt length", "提示词长度"),
     "dimension_kind": ("kind", "类型"),
+    "dimension_served_model": ("served model", "所服务的模型"),
+    "dimension_experiment": ("whole experiment", "整个实验"),
     "whole": ("whole", "整体"),
     "chart_bounds": ("excess of candidate-only faults", "仅候选方故障的超额"),
     "chart_low": ("lower bound", "下界"),
@@ -151,16 +157,18 @@ TEXTS: dict[str, tuple[str, str]] = {
         "佐证：评分、模式、服务内容、最差回答对",
     ),
     "support_note": (
-        "They decide nothing. The excess over the noise floor is a distance, with its 95 % interval of "
-        "one look.",
-        "这些不参与判定。超出噪声基底的量是距离，区间为单次查看的 95 % 区间。",
+        "They decide nothing. The mean is of all scored pairs; the excess over the noise floor is only of "
+        "the n requests that were asked twice: how much further the candidate is than the endpoint from "
+        "itself, with its 95 % interval of one look. Few requests make it wide; of shares it ends at 1.",
+        "这些不参与判定。均值针对全部已评分的回答对；超出噪声基底的量只针对被问两次的 n 个请求：候选方的距离"
+        "比端点与自身的距离多多少，区间为单次查看的 95 % 区间。请求越少区间越宽；比例类最多到 1。",
     ),
     "support_score": ("score", "评分"),
     "support_pairs": ("pairs", "回答对"),
     "support_mean": ("mean", "均值"),
     "support_worst": ("worst 1 %", "最差 1 %"),
     "support_floor": ("noise floor (requests asked twice)", "噪声基底（被问两次的请求）"),
-    "support_excess": ("excess over the floor (95 %)", "超出基底 (95 %)"),
+    "support_excess": ("excess over the floor (95 %, n)", "超出基底（95 %，n）"),
     "floor_not_measured": ("not measured", "未测量"),
     "no_interval": ("no interval", "无区间"),
     "to": ("{low} to {high}", "{low} 至 {high}"),
@@ -191,7 +199,22 @@ TEXTS: dict[str, tuple[str, str]] = {
     "no_id": ("without id", "无编号"),
     "firing_one": ("1 alert is firing", "1 个告警触发中"),
     "firing": ("{count} alerts are firing", "{count} 个告警触发中"),
-    "since": ("since {time}", "始于 {time}"),
+    "began": ("began {time}", "开始于 {time}"),
+    "fired": ("fired {time}", "触发于 {time}"),
+    "firing_handled": ("; {count} of them acknowledged or silenced", "；其中 {count} 个已确认或静默"),
+    "age": (
+        "{pairs} pairs are kept, mirrored within {length}; the newest {age} ago ({time}).",
+        "保留了 {pairs} 个回答对，镜像时间跨度 {length}；最新的在 {age}前（{time}）。",
+    ),
+    "age_one": ("1 pair is kept, of {age} ago ({time}).", "保留了 1 个回答对，在 {age}前（{time}）。"),
+    "age_old": (
+        "The figures say nothing of what was served since.",
+        "这些数字不反映此后所服务的内容。",
+    ),
+    "age_short": (
+        "So short a time may be unlike the rest of a day.",
+        "时间太短，可能不代表全天的情况。",
+    ),
     "firing_all": ("All {count} that are firing", "全部 {count} 个触发中的告警"),
     "figures": ("Figures", "指标"),
     "figures_hours": ("Of whole hours within the time range.", "按时间范围内的整小时统计。"),
@@ -241,7 +264,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "floor: the reference against itself differs in {flips} of {pairs}",
         "基底：参考方与自身相比 {pairs} 个中 {flips} 个不同",
     ),
-    "schema_link": ("JSON faults, candidate only", "仅候选方的 JSON 故障"),
+    "schema_link": (
+        "all {count} with a fault of family json on the candidate only",
+        "仅候选方有 json 类故障的全部 {count} 个",
+    ),
     "floor": ("floor {number} (asked twice: n = {count})", "基底 {number}（被问两次：n = {count}）"),
     "floor_unknown": ("floor: told by the verdict", "基底：由判定给出"),
     "floor_none": ("floor: not measured", "基底：未测量"),
@@ -279,6 +305,18 @@ TEXTS: dict[str, tuple[str, str]] = {
     "verdicts": ("Verdicts", "判定"),
     "verdict_link": ("{verdict} {count} ({share})", "{verdict} {count}（{share}）"),
     "faults": ("Faults on one side only", "仅一侧的故障"),
+    "verdicts_note": (
+        "Each pair has one verdict. `reference_worse` and `candidate_worse` are more than the pairs with one "
+        "side alone at fault: where both are, the one with a kind of fault that the other has not is worse.",
+        "每个回答对有一个判定。`reference_worse` 和 `candidate_worse` 不只是单侧出错的回答对：两侧都出错时，"
+        "有对方所没有的故障类别的一侧更差。",
+    ),
+    "faults_note": (
+        "Pairs that have the fault on that side only; one pair may have several. `json` counts answers that "
+        "should be JSON, with or without a schema: it is not the figure of lost schema validity.",
+        "仅该侧有此故障的回答对；一个回答对可有多种故障。`json` 统计应为 JSON 的回答，无论有无模式：不同于"
+        "失去模式有效性的指标。",
+    ),
     "faults_none": ("No fault on one side only.", "没有仅一侧的故障。"),
     "family": ("family", "类别"),
     "side": ("side", "侧"),

@@ -79,5 +79,11 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The link names an experiment that the store does not hold (any more): {name}",
         "链接中的实验在存储中（已）不存在：{name}",
     ),
+    "all": ("All", "全部"),
+    "failed": ("The page failed.", "页面出错。"),
+    "failed_where": (
+        "The log of gnomon dashboard has the reason: number {number}, {time}.",
+        "原因见 gnomon dashboard 的日志：编号 {number}，{time}。",
+    ),
     "unscored": ("unscored", "未评分"),
 }

@@ -68,11 +68,17 @@ def press(app: AppTest, label: str, form: str) -> AppTest:
 def test_an_alert_shows_how_much_since_when_and_links_its_worst_pairs() -> None:
     app = open_page("alerts", experiment=EXPERIMENT)
     text = words(app)
-    assert "2 firing (groups by cause: 1), 1 resolved, 1 pending" in text
+    assert "2 firing, all of one cause, 1 resolved; 1 more near an alarm" in text
+    assert "Evidence for a change: 60,000 after 60 pairs; the alarm is at 52,000." in text
+    assert "against the 2.00% that the settings tolerate" in text
+    assert "Told: nobody. No notice was made" in text
     assert "firing, critical: regression\\_rate, whole experiment" in text
     assert "| **Since the change** | 25.00% | 12.69% to 41.20% | 40 pairs |" in text
     assert "| **Noise floor** | 1.25% | how often the reference alone is faulty | 80 pairs |" in text
     assert "2 possible starts" in text
+    assert "In the last 24 h: 84 pairs (3.5 an hour). At that, a rate of 12.50% would be seen" in text
+    # Two hours are no line.
+    assert "Only 2 hours are kept around it" in text
     assert f"gnomon alerts ack {FIRST}" in text
     # Its own choice is in the address, so that a link shows the same.
     assert app.query_params["alert"] == FIRST
@@ -102,11 +108,19 @@ def test_only_alerts_of_the_time_range_and_state_are_listed() -> None:
 def test_acknowledging_is_written_and_shown_at_once(store: Store) -> None:
     app = open_page("alerts", experiment=EXPERIMENT, alert=FIRST)
     form = f"ack-{FIRST}"
+    assert app.text_input(f"{form}-by").value == ""
+    app = press(app, "Acknowledge", form)
+    assert "Give your name: the others see who looks after it." in words(app)
+    assert not store.query("SELECT 1 FROM alert_actions_v1").rows
     app.text_input(f"{form}-by").set_value("ann [x](y)")
     app.text_input(f"{form}-note").set_value("rolled back")
     text = words(press(app, "Acknowledge", form))
     assert "Acknowledged as ann \\[x\\]\\(y\\)" in text
     assert "Acknowledged by ann" in text
+    # The name is kept for the other forms of the session.
+    assert app.text_input(f"silence-{FIRST}-by").value == "ann [x](y)"
+    table = app.dataframe[0].value
+    assert list(table["handled"]) == ["acknowledged by ann [x](y)", "", ""]
     ((by, note, alert_id),) = store.query(
         "SELECT acted_by, note, alert_id FROM alert_actions_v1 WHERE action = 'ack'"
     ).rows
@@ -116,14 +130,17 @@ def test_acknowledging_is_written_and_shown_at_once(store: Store) -> None:
 def test_a_silence_has_an_end_and_can_be_ended(store: Store) -> None:
     app = open_page("alerts", experiment=EXPERIMENT, alert=OVER)
     form = f"silence-{OVER}"
-    app.selectbox(f"{form}-for").set_value("until")
+    # An end can be typed where one is asked for only.
+    assert not [one for one in app.text_input if one.key == f"{form}-until"]
+    app = app.selectbox(f"{form}-for").set_value("until").run()
+    app.text_input(f"{form}-by").set_value("bob")
     app.text_input(f"{form}-until").set_value("tomorrow")
     app = press(app, "Silence", form)
     assert "Not a time: tomorrow" in words(app)
     app.text_input(f"{form}-until").set_value("2020-01-01 00:00")
     app = press(app, "Silence", form)
     assert "the silence would end in the past" in words(app)
-    app.selectbox(f"{form}-for").set_value("8h")
+    app = app.selectbox(f"{form}-for").set_value("8h").run()
     app.selectbox(f"{form}-scope").set_value("metric")
     app = press(app, "Silence", form)
     assert "nobody is told" in words(app)
@@ -131,7 +148,7 @@ def test_a_silence_has_an_end_and_can_be_ended(store: Store) -> None:
         "SELECT metric, alert_id, acted_by, dateDiff('minute', acted_at, ends_at) / 60 FROM alert_actions_v1"
         " WHERE action = 'silence'"
     ).rows
-    assert (metric, alert_id, by) == ("kl_forced", "", actions.NOBODY)
+    assert (metric, alert_id, by) == ("kl_forced", "", "bob")
     assert hours == pytest.approx(8, abs=0.1)
     app = press(app, "End the silence", f"unsilence-{OVER}")
     assert "nobody is told" not in words(app)
@@ -150,6 +167,7 @@ def test_a_store_that_lets_nobody_write_is_explained(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(actions, "connect_to_act", refused)
     app = open_page("alerts", experiment=EXPERIMENT, alert=OVER)
+    app.text_input(f"ack-{OVER}-by").set_value("ann")
     text = words(press(app, "Acknowledge", f"ack-{OVER}"))
     assert "Nothing was written: the store's account may only read." in text
     assert "not enough privileges" in text

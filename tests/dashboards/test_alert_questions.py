@@ -13,7 +13,7 @@ import pytest
 from compare.alerts.actions import Matcher, Target, acknowledge, silence, unsilence
 from compare.alerts.descriptive import compare_slices
 from compare.store.client import Store, open_store
-from dashboards.questions import alerts, drift, drift_samples
+from dashboards.questions import alerts, drift, drift_samples, overview
 from dashboards.questions.drift import Detector
 from dashboards.questions.drift_samples import Part
 from dashboards.questions.offsets import Offsets, offsets_of
@@ -79,15 +79,44 @@ def test_what_people_do_is_in_the_history_and_a_silence_holds_until_it_is_ended(
     silence(store, matcher, ends_at=now + HOUR, now=now, by="bob", note="known")
     alert = alerts.one(store, EXPERIMENT, OVER)
     assert alert is not None
+    # The silence is of a metric, so of this alert too.
     events = alerts.history(store, alert)
-    assert list(events["event"]) == ["resolved", "acknowledged"]
+    assert list(events["event"]) == ["resolved", "acknowledged", "silenced"]
+    assert events["detail"].iloc[2].endswith("UTC metric kl_forced known")
     (held,) = alerts.silences(store, EXPERIMENT, now)
     assert (held.matcher, held.acted_by, held.note) == (matcher, "bob", "known")
     assert alerts.is_covered(alert, held)
     assert not alerts.is_covered({**alert, "metric": "latency_ratio"}, held)
     assert alerts.silences(store, EXPERIMENT, now + 2 * HOUR) == []
-    unsilence(store, held, by="ann")
+    unsilence(store, held, by="ann", note="over")
     assert alerts.silences(store, EXPERIMENT, now) == []
+    ended = alerts.history(store, alert).iloc[-1]
+    assert (ended["event"], ended["acted_by"], ended["detail"]) == ("unsilenced", "ann", "over")
+    other = alerts.one(store, EXPERIMENT, FIRST)
+    assert other is not None
+    assert "unsilenced" not in set(alerts.history(store, other)["event"])
+
+
+def test_an_alert_was_noticed_when_it_was_first_written_down(store: Store, start: datetime) -> None:
+    alert = alerts.one(store, EXPERIMENT, FIRST)
+    assert alert is not None
+    assert alerts.noticed(store, alert) == alert["recorded_at"]
+    assert alerts.noticed(store, {**alert, "version": 2}) == start + 2 * HOUR
+    assert alerts.noticed(store, {**alert, "version": 2, "alert_id": OVER}) is None
+
+
+def test_what_fires_says_who_handles_it_and_comes_last_then(store: Store) -> None:
+    acknowledge(store, Target(EXPERIMENT, FIRST, FIRST), by="ann", note="")
+    found = overview.firing(store, SERIES)
+    assert list(found["alert_id"]) == [IN_SLICE, FIRST]
+    assert list(found["acknowledged_by"]) == ["", "ann"]
+    assert (found["count"].iloc[0], found["handled"].iloc[0]) == (2, 1)
+
+
+def test_the_age_of_the_pairs_is_that_of_the_newest_mirrored(store: Store, start: datetime) -> None:
+    found = overview.spread(store, SERIES)
+    assert found == overview.Spread(80, start, start + HOUR + timedelta(minutes=39))
+    assert overview.spread(store, Series("none", "q4")) is None
 
 
 def test_detectors_come_nearest_to_an_alarm_first_with_what_was_observed(

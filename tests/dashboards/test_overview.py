@@ -136,7 +136,9 @@ def test_the_page_shows_the_numbers_of_the_store() -> None:
     assert any(one.value.startswith("… Need about") for one in app.header)
     words = "\n".join(one.value for one in app.caption)
     assert "6 pairs counted: only the candidate faulty in 2, only the reference in 0" in words
-    assert "Coverage 100 %: 6 of 6 consumed records" in words
+    assert "Coverage 100 % of the mirrored records: 6 of 6 consumed" in words
+    (warning,) = (one.value for one in app.warning if "pairs are kept" in one.value)
+    assert warning.startswith("6 pairs are kept, mirrored within ")
 
 
 @pytest.mark.usefixtures("_page")

@@ -16,9 +16,11 @@ AFTER = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
 
 def test_the_zones_name_then_goes_with_the_time() -> None:
     clock = Clock("Europe/Berlin")
-    assert clock.show(BEFORE) == "2026-10-25 02:30:00 CEST"
-    assert clock.show(AFTER, seconds=False) == "2026-10-25 02:30 CET"
+    assert clock.show(BEFORE) == "2026-10-25 02:30:00 CEST (+02:00)"
+    assert clock.show(AFTER, seconds=False) == "2026-10-25 02:30 CET (+01:00)"
     assert Clock().show(AFTER) == "2026-10-25 01:30:00 UTC"
+    # A zone without an abbreviation.
+    assert Clock("Asia/Kathmandu").show(BEFORE) == "2026-10-25 06:15:00 +05:45"
 
 
 def test_tables_show_the_wall_clock() -> None:

@@ -1,0 +1,33 @@
+"""Axes of time: a 24-hour clock in figures that both languages read, whatever stretch is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+FEWEST_STEPS = 3
+"""Of fewer hours a line tells nothing: they are said in words."""
+
+# Vega's own labels are a 12-hour clock's, with English names of months.
+_LABEL = (
+    "timeFormat(datum.value, {year: '%Y', quarter: '%Y-%m', month: '%Y-%m', week: '%m-%d', date: '%m-%d',"
+    " hours: '%H:%M', minutes: '%H:%M', seconds: '%H:%M:%S', milliseconds: '%H:%M:%S.%L'})"
+)
+# The first names the day, below, unless it is a day.
+_LABELS = (
+    "datum.index == 0 && hours(datum.value) + minutes(datum.value) + seconds(datum.value) > 0"
+    f" ? [{_LABEL}, timeFormat(datum.value, '%Y-%m-%d')] : {_LABEL}"
+)
+
+
+def time_axis(**more: Any) -> alt.Axis:
+    """The axis of a time; `more` are Altair's own settings."""
+    return alt.Axis(labelExpr=_LABELS, labelOverlap=True, **more)
+
+
+def drawn_lines(frame: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
+    """Those of the lines (column: name) that have a value anywhere, the first always."""
+    first = next(iter(names))
+    return {column: name for column, name in names.items() if column == first or frame[column].notna().any()}
