@@ -130,7 +130,7 @@ def test_a_row_leads_to_its_pair_and_back(page: Page, explorer: str) -> None:
     page.get_by_role("link", name="Back to the list").click()
     expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").first.locator("canvas").first
-    table.click(position={"x": 300, "y": 50})
+    table.click(position={"x": 300, "y": 50}, force=True)
     expect(page.get_by_role("heading", name="Pair r-")).to_be_visible()
 
 
