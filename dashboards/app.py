@@ -89,7 +89,7 @@ def around(say: Words, pages: Pages, visitor: sign_in.Visitor) -> Context | None
 
     It is drawn by the main script and not by the page, so that its values stay from page to page.
     """
-    address = Address(say("shell.all"))
+    address = Address(say("shell.all"), say.language)
     reader = Reader(store(), answers(), say, shows_text=visitor.shows_text)
     series = choose_series(reader, address, say)
     window = clock = None

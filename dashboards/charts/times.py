@@ -13,7 +13,7 @@ FEWEST_STEPS = 3
 # Vega's own labels are a 12-hour clock's, with English names of months.
 _LABEL = (
     "timeFormat(datum.value, {year: '%Y', quarter: '%Y-%m', month: '%Y-%m', week: '%m-%d', date: '%m-%d',"
-    " hours: '%H:%M', minutes: '%H:%M', seconds: '%H:%M:%S', milliseconds: '%H:%M:%S.%L'})"
+    " hours: '%H:%M', minutes: '%H:%M:%S', seconds: '%H:%M:%S', milliseconds: '%H:%M:%S.%L'})"
 )
 # The first names the day, below, unless it is a day.
 _LABELS = (

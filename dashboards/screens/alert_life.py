@@ -22,6 +22,7 @@ ACTOR = "alert actor"
 FILLED = "alert actor filled in"
 """The fields that have that name, or had it."""
 UNTIL = "until"
+USUAL = "8h"
 LENGTHS: dict[str, timedelta | None] = {
     "1h": timedelta(hours=1),
     "4h": timedelta(hours=4),
@@ -91,10 +92,11 @@ def _silence(context: Context, alert: Mapping[str, Any]) -> None:
     say, clock, key = context.say, context.clock, f"silence-{alert['alert_id']}"
     st.caption(say("alerts.silence_help"))
     # Outside the form, so that the field for an end is there only where one is asked for.
+    st.session_state.setdefault(f"{key}-for", USUAL)
+    context.address.retell(f"{key}-for")
     length = st.selectbox(
         say("alerts.for"),
         list(LENGTHS),
-        index=2,
         format_func=lambda name: _length_words(context, name),
         key=f"{key}-for",
     )
@@ -164,6 +166,7 @@ def matcher_of(alert: Mapping[str, Any], scope: str) -> Matcher:
 
 
 def _scope(context: Context, scopes: tuple[str, ...], key: str) -> str:
+    context.address.retell(f"{key}-scope")
     chosen: str = st.selectbox(
         context.say("alerts.scope"),
         scopes,

@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 LONGEST_VALUE = 500
 _WRITTEN = "address written"
+_SPOKEN = "address language"
 SHARED = ("window", "from", "to", "zone")
 """Parameters that go along from page to page."""
 
@@ -24,8 +25,10 @@ class Address:
     stands in a box of several where none is chosen.
     """
 
-    def __init__(self, all_of_them: str | None = None) -> None:
+    def __init__(self, all_of_them: str | None = None, language: str = "") -> None:
         self._all_of_them = all_of_them
+        self._language = language
+        self._is_retold = st.session_state.get(_SPOKEN, language) != language
         self._now: dict[str, list[str]] = {name: st.query_params.get_all(name) for name in st.query_params}
         self._before: Mapping[str, list[str]] = st.session_state.get(_WRITTEN, {})
         self._kept: dict[str, list[str]] = {}
@@ -44,6 +47,7 @@ class Address:
         if kept != self._now:
             st.query_params.from_dict(kept)
         st.session_state[_WRITTEN] = kept
+        st.session_state[_SPOKEN] = self._language
 
     def current(self) -> dict[str, list[str]]:
         """The parameters that were kept in this run so far."""
@@ -56,6 +60,13 @@ class Address:
     def is_new(self, *names: str) -> bool:
         """Whether the bar says something else of these than was written there."""
         return any(self._changed(name) for name in names)
+
+    def retell(self, key: str) -> None:
+        """Say a widget's value anew in a run in another language: a browser keeps the words, and sends them
+        back as they were.
+        """
+        if self._is_retold and key in st.session_state:
+            st.session_state[key] = st.session_state[key]
 
     def selectbox(
         self,
@@ -74,6 +85,7 @@ class Address:
             st.session_state[name] = named[given[0]]
         elif st.session_state.get(name) not in options:
             st.session_state[name] = options[0] if default is None else default
+        self.retell(name)
         chosen: T = place.selectbox(label, options, format_func=show, key=name)
         self.keep(name, write(chosen))
         return chosen
@@ -87,6 +99,7 @@ class Address:
             st.session_state[name] = given[0] if given[:1] and given[0] in options else options[0]
         elif st.session_state.get(name) not in options:
             st.session_state[name] = options[0]
+        self.retell(name)
         chosen = place.segmented_control(
             label, options, format_func=show, key=name, required=True, label_visibility="collapsed"
         )
@@ -109,6 +122,7 @@ class Address:
         if given is not None:
             st.session_state[name] = [value[:LONGEST_VALUE] for value in given]
         missing = [value for value in st.session_state.get(name, ()) if value not in options]
+        self.retell(name)
         chosen = place.multiselect(
             label,
             [*options, *missing],

@@ -203,7 +203,14 @@ def test_both_pages_of_a_series_without_alerts_say_so(store: Store) -> None:
 
 def test_the_pages_speak_chinese() -> None:
     app = open_page("alerts", experiment=EXPERIMENT)
+    (window,) = (box for box in app.selectbox if box.label == "Time range")
+    app = window.set_value("30d").run()
     (language,) = (box for box in app.selectbox if box.label == "Language")
-    text = words(language.set_value("zh").run())
+    app = language.set_value("zh").run()
+    text = words(app)
+    # A box that is not told its value anew keeps the English words.
+    (window,) = (box for box in app.selectbox if box.label == "时间范围")
+    assert (window.proto.raw_value, window.proto.set_value) == ("最近 30 天", True)
+    assert app.query_params["window"] == "30d"
     assert "最差的回答对" in text
     assert "Worst pairs" not in text
