@@ -227,7 +227,8 @@ def main() -> None:
             with explorer(settings) as (port, pid):
                 measure(port, pid, given, names)
                 if given.paint:
-                    paint(port, names)
+                    pages = {addresses(0)[name][0]: name for name in reversed(names)}
+                    paint(port, list(reversed(pages.values())))
     finally:
         if not given.store:
             shutil.rmtree(folder)

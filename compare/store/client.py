@@ -38,6 +38,7 @@ _LIMITS = {
     "max_memory_usage",
     "max_result_rows",
     "max_rows_to_read",
+    "use_skip_indexes_if_final_exact_mode",
 }
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 330

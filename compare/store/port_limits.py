@@ -72,6 +72,7 @@ _ALLOWED = frozenset(
         "timeout_before_checking_execution_speed",
         "union_default_mode",
         "use_client_time_zone",
+        "use_skip_indexes_if_final_exact_mode",
     ]
 )
 _NOT_ALLOWED = frozenset({"output_format_schema"})

@@ -17,6 +17,7 @@ from dashboards.questions import recent, summary
 from dashboards.questions import search as searching
 from dashboards.questions.pairs import PairFilter, Place, Sort, choices, page, place_of
 from dashboards.questions.search import TextSearch, search, words_of
+from ingest.settings import StoreSettings
 from tests.compare.rollups.raw_rows import YESTERDAY, pair, put
 from tests.fixtures.stores import MigratedAt
 
@@ -161,6 +162,13 @@ def test_a_long_list_is_of_the_newest_hours_unless_asked(
     assert page(store, ROLLED, PairFilter(), "newest", is_whole=True).since is None
     for series, wanted in ((RAW, PairFilter(tenants=("b",))), (ROLLED, PairFilter())):
         assert page(store, series, wanted).since is None
+
+
+def test_the_explorers_own_handle_asks_indexes(store: Store) -> None:
+    offset = OF_Q4[5]["offset"]
+    with open_store(StoreSettings(url=store.where), role="reader", over_port=True) as reader:
+        found = page(reader, RAW, PairFilter(request_id=f"r-{offset}-x"))
+    assert found.rows["offset"].tolist() == [offset]
 
 
 def test_a_request_is_found_by_its_whole_id_or_a_part(store: Store) -> None:
