@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
-from zoneinfo import available_timezones
 
 import streamlit as st
 
@@ -16,8 +15,9 @@ from dashboards.connection import connect
 from dashboards.screens import SCREENS
 from dashboards.shell import sign_in, states
 from dashboards.shell.address import Address
-from dashboards.shell.clock import Clock, is_zone
+from dashboards.shell.clock import Clock, all_zones, is_zone
 from dashboards.shell.context import Context, choose_series, choose_window, utc_now
+from dashboards.shell.garbage import leave_out_modules
 from dashboards.shell.reader import Answers, Reader
 from dashboards.words import LANGUAGES, Language, Words, language_of
 from ingest.errors import RetryError
@@ -57,12 +57,6 @@ def language() -> Language:
     """The language that was chosen, else the browser's."""
     chosen: Language | None = st.session_state.get("page_language")
     return chosen or language_of(st.context.locale)
-
-
-@cache
-def all_zones() -> list[str]:
-    """Every time zone, sorted: listing them reads a folder of hundreds of files."""
-    return sorted(available_timezones())
 
 
 def choose_zone(address: Address, say: Words) -> Clock:
@@ -137,6 +131,7 @@ def main() -> None:
     """The explorer, or why it shows nothing; a store whose owner has ended is looked for once more."""
     st.set_page_config(page_title="Gnomon", page_icon="🌘", layout="wide")
     say = Words(language())
+    leave_out_modules()
     try:
         show_all(say)
         st.session_state.pop(LOOKED_AGAIN, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 import pandas as pd
@@ -44,6 +45,12 @@ def _zone_then(local: datetime) -> str:
     return f"{name} ({offset})" if name.isalpha() else offset
 
 
+@cache
+def all_zones() -> tuple[str, ...]:
+    """Every zone that is known here, sorted: listing them reads a folder of hundreds of files."""
+    return tuple(sorted(available_timezones()))
+
+
 def is_zone(name: str) -> bool:
     """Whether it is the name of a zone that is known here."""
-    return len(name) <= LONGEST_NAME and name in available_timezones()
+    return len(name) <= LONGEST_NAME and name in all_zones()
