@@ -114,7 +114,7 @@ def fill_detectors(store: Store, experiment: str, newest: datetime, rng: np.rand
 
 
 def fill_alerts(store: Store, experiment: str, newest: datetime, rng: np.random.Generator) -> None:
-    """The last eight fire; each three are a group. Each has evidence, with 20 of the worst pairs."""
+    """The last eight fire; each three are a group. Each has evidence, with ten of the worst pairs."""
     rows = store.query(
         "SELECT topic_id, `partition`, `offset`, request_id FROM rollup_worst_v1 WHERE experiment ="
         " {experiment:String} AND is_regression ORDER BY severity DESC LIMIT 600",
@@ -159,7 +159,7 @@ def fill_alerts(store: Store, experiment: str, newest: datetime, rng: np.random.
                 summary="more than is tolerated",
             )
         )
-        places = tuple(worst[(20 * number + step) % len(worst)] for step in range(20))
+        places = tuple(worst[(10 * number + step) % len(worst)] for step in range(10))
         write_evidence(store, _evidence(alerts[-1], places))
     write_alerts(store, alerts)
 

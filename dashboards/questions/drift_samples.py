@@ -25,8 +25,8 @@ from dashboards.questions.summary import Series
 
 MOST = 4_000
 """Pairs of one sample."""
-LOOKED_THROUGH = 400_000
-"""About so many pairs, of all slices, are looked through for a sample, or for requests asked twice."""
+LOOKED_THROUGH = 150_000
+"""About so many records, of all slices, are looked through for a sample, or for requests asked twice."""
 _SOON = timedelta(days=1)
 _LATE = timedelta(days=8)
 """`mirrored_at` is within 7 days of `ingested_at`, which chooses the days that are read."""
@@ -131,7 +131,7 @@ def excess_by_slice(asked: Asked, series: Series, column: str, by: str, part: Pa
         since=None if part.start is None else part.start - _SOON,
         mirrored_from=part.start,
         mirrored_to=part.end,
-        also=within(offsets_of(asked, series, part.start, part.end)),
+        also=within(offsets_of(asked, series, part.start, part.end, LOOKED_THROUGH)),
     )
     rows = [msgspec.structs.asdict(one) for one in found]
     made = pd.DataFrame(rows, columns=list(floor.Excess.__struct_fields__))
@@ -178,7 +178,7 @@ def _pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: i
         if time is not None:
             where += f" AND mirrored_at {sign} {{{name}:DateTime64(3, 'UTC')}}"
             values[name] = f"{time.timestamp():.3f}"
-    ranges = offsets_of(asked, series, part.start, part.end)
+    ranges = offsets_of(asked, series, part.start, part.end, LOOKED_THROUGH)
     offsets, bounds = within(ranges)
     values |= bounds
     found = pd.DataFrame()

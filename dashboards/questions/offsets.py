@@ -28,11 +28,12 @@ class Offsets(msgspec.Struct, frozen=True):
 
 
 def offsets_of(
-    asked: Asked, series: Series, start: datetime | None, end: datetime | None
+    asked: Asked, series: Series, start: datetime | None, end: datetime | None, most: int | None = None
 ) -> tuple[Offsets, ...] | None:
     """The offsets of the pairs stored from `start` on and before `end`, nearly; None where all may be read.
 
     That is a series which is not read from rollups. A time without a start begins an hour before its end.
+    Of many offsets the last `most` of all partitions together.
     """
     if series.until is None:
         return None
@@ -48,7 +49,12 @@ def offsets_of(
         values["end"] = int(end.timestamp())
     rows = asked.query(sql + " GROUP BY topic_id, `partition` ORDER BY topic_id, `partition`", values).rows
     return tuple(
-        Offsets(str(topic), int(partition), int(low), None if end is None else int(high))
+        Offsets(
+            str(topic),
+            int(partition),
+            int(low) if most is None else max(int(low), int(high) + 1 - most // len(rows)),
+            None if end is None else int(high),
+        )
         for topic, partition, low, high in rows
     )
 

@@ -51,7 +51,8 @@ def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None)
         found = drift_samples.excess_by_slice(context.reader, context.series, FLOOR_COLUMNS[metric], by, part)
         st.caption(say("drift.floor_note"))
         if part.start is not None:
-            st.caption(say("drift.floor_period", start=context.clock.show(part.start)))
+            start, most = context.clock.show(part.start), f"{drift_samples.LOOKED_THROUGH:,}"
+            st.caption(say("drift.floor_period", start=start, most=most))
         empty = "drift.floor_none"
     if found.empty:
         st.info(say(empty))

@@ -152,7 +152,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "未测量：此范围内没有带此分数的请求被问过两次（比例由 `replay.noise_fraction` 决定）。",
     ),
     "floor_slices_none": ("No slice of this dimension has pairs.", "此维度没有含回答对的切片。"),
-    "floor_period": ("Requests since {start}.", "自 {start} 以来的请求。"),
+    "floor_period": (
+        "Requests since {start}, among about the last {most} records.",
+        "自 {start} 以来的请求，取自约最近 {most} 条记录。",
+    ),
     "excess": ("excess", "超出量"),
     "candidate": ("candidate", "候选方"),
     "floor_value": ("floor", "基底"),

@@ -216,6 +216,7 @@ def test_of_a_series_in_rollups_only_the_offsets_of_that_time_are_read(store: St
     assert offsets_of(store, SERIES, start, None) is None
     assert offsets_of(store, rolled, start, start + HOUR) == (Offsets("t-1", 0, 3, 20),)
     assert offsets_of(store, rolled, start, None) == (Offsets("t-1", 0, 3, None),)
+    assert offsets_of(store, rolled, start, start + HOUR, 5) == (Offsets("t-1", 0, 16, 20),)
     # Open to the past: from an hour before the end on.
     assert offsets_of(store, rolled, None, None) == (Offsets("t-1", 0, 45, None),)
     samples = drift_samples.two_times(store, rolled, KL, Part(start, start + HOUR), Part(start + HOUR, None))
