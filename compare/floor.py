@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from compare.metrics.spec import METRICS, MetricSpec
 from compare.store.asked import Asked
@@ -153,7 +153,7 @@ def _interval(spec: MetricSpec, moments: Moments, error: float) -> tuple[float |
     if count < LEAST_REQUESTS:
         return None, None
     if moments.deviation > 0.0:
-        half = float(t.ppf(1.0 - error / 2.0, count - 1)) * moments.deviation / math.sqrt(count)
+        half = float(stdtrit(count - 1, 1.0 - error / 2.0)) * moments.deviation / math.sqrt(count)
         return mean - half, mean + half
     if spec.low is None or spec.high is None:
         # No spread was seen, and nothing bounds what was not seen.

@@ -92,10 +92,10 @@ def test_token_roles(world: World) -> None:
     assert world.ask("token_roles") == rows[:2]
     assert world.ask("token_roles", of_context="prefix") == rows[2:]
     for table in ("forced_pairs", "positions"):
-        assert "cityHash64(topic_id, partition, offset)" in tested_first(world, "token_roles", table)
+        assert "cityHash64(topic_id, partition, offset)" in first_condition(world, "token_roles", table)
 
 
-def tested_first(world: World, name: str, table: str) -> str:
+def first_condition(world: World, name: str, table: str) -> str:
     """The conditions on which a reader's recipe reads the table's other columns at all.
 
     All arrays of a day that is not merged are more than a reader's memory.
