@@ -146,7 +146,8 @@ class Service:
         """
         child = self._child
         if child is None or child.exit_code is not None:
-            self.ended_alone.append(f"{self.run}: {self.tail()}")
+            ending = "never started" if child is None else f"exit code {child.exit_code}"
+            self.ended_alone.append(f"{self.run}: {ending}: {self.tail()}")
             return
         os.kill(child.pid, signal.SIGKILL)
         self.kills.append(Killed(self.run, time.time(), point))
