@@ -77,6 +77,9 @@ class Setting(msgspec.Struct, frozen=True):
     ports: dict[str, int]
 
 
+_DIES_WITHIN_S = 10.0
+
+
 class Killed(msgspec.Struct, frozen=True):
     """One SIGKILL: of which run, when (seconds since the epoch), at which point."""
 
@@ -151,6 +154,10 @@ class Service:
             return
         os.kill(child.pid, signal.SIGKILL)
         self.kills.append(Killed(self.run, time.time(), point))
+        # Looked at sooner it would seem alive, and then to have ended by itself.
+        until = time.monotonic() + _DIES_WITHIN_S
+        while child.exit_code is None and time.monotonic() < until:
+            time.sleep(0.01)
 
     def freeze_when_sprung(self) -> None:
         """From now on a trap stops the process with SIGSTOP instead of killing it."""
