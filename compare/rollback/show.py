@@ -79,8 +79,7 @@ def status_of(store: Asked, evaluation: Evaluation, now: datetime, sinks: list[s
     if evaluation.is_called:
         changes = _changes(store, evaluation.decision_id)
         call = changes[-1]
-    if evaluation.is_called:
-        answer, why = "called", evaluation.conditions.reason() if call is None else call.summary
+        answer, why = "called", call.summary
     elif not is_watched:
         answer, why = "unknown", f"nobody has looked for {_age(age)}: is gnomon run or gnomon watch up?"
     elif evaluation.says == "unknown":
@@ -88,15 +87,16 @@ def status_of(store: Asked, evaluation: Evaluation, now: datetime, sinks: list[s
     else:
         answer, why = "not_called", evaluation.conditions.reason()
     targets = [one for one in read_snapshots(store, evaluation.experiment) if one.why_no_target() is None]
+    told = _told(store, evaluation.decision_id)
     return Status(
         evaluation=evaluation,
         answer=answer,
         why=why,
         is_watched=is_watched,
         call=call,
-        told=_told(store, evaluation.decision_id),
+        told=told,
         sinks=sinks,
-        untried=untried_of(store, changes, sinks or [], now),
+        untried=_untried(changes, told, sinks, now),
         approvals=read_approvals(store, evaluation.decision_id) if evaluation.decision_id else [],
         targets=targets[:_SHOWN_TARGETS],
     )
@@ -149,13 +149,13 @@ def explained(
 
     `sinks` are those of the experiment's settings; None where these are not known.
     """
-    changes = _changes(store, decision.decision_id)
+    changes, told = _changes(store, decision.decision_id), _told(store, decision.decision_id)
     return {
         "call": plain(changes[-1]),
         "changes": [plain(one) for one in changes],
-        "told": msgspec.to_builtins(_told(store, decision.decision_id)),
+        "told": msgspec.to_builtins(told),
         "sinks": sinks,
-        "untried": untried_of(store, changes, sinks or [], now),
+        "untried": _untried(changes, told, sinks, now),
         "approvals": msgspec.to_builtins(read_approvals(store, decision.decision_id)),
     }
 
@@ -182,8 +182,8 @@ def explain_text(store: Store, decision: Decision, now: datetime, sinks: list[st
             states = f"A {change.condition_a}, B {change.condition_b}, C {change.condition_c}"
             lines.append(f"  {_utc(change.decided_at)}  {change.event:<10}  {states}")
     lines += ["", "told:"]
-    told, untried = _told(store, first.decision_id), untried_of(store, changes, sinks or [], now)
-    lines += [f"  {line}" for line in _told_lines(told, sinks, untried)]
+    told = _told(store, first.decision_id)
+    lines += [f"  {line}" for line in _told_lines(told, sinks, _untried(changes, told, sinks, now))]
     lines += ["", "approved:"]
     for approval in read_approvals(store, first.decision_id):
         lines.append(f"  {_approval_line(approval)}")
@@ -267,6 +267,12 @@ def _short(value: Any) -> str:
 
 def _told(store: Asked, decision_id: str) -> list[Told]:
     return [Told(*row) for row in told_of(store, decision_id)] if decision_id else []
+
+
+def _untried(
+    changes: Sequence[Decision], told: Sequence[Told], sinks: list[str] | None, now: datetime
+) -> list[tuple[str, str]]:
+    return untried_of(changes, {(one.event, one.sink) for one in told}, sinks or [], now)
 
 
 def _changes(store: Asked, decision_id: str) -> list[Decision]:

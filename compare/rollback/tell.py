@@ -7,7 +7,7 @@ answer and our note of it makes the sink be told again with the same idempotency
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -134,15 +134,12 @@ def told_of(store: Asked, decision_id: str) -> list[tuple[str, str, bool, int, s
 
 
 def untried_of(
-    store: Asked, changes: Sequence[Decision], sinks: Sequence[str], now: datetime
+    changes: Sequence[Decision], tried: Container[tuple[str, str]], sinks: Sequence[str], now: datetime
 ) -> list[tuple[str, str]]:
-    """Return (event, sink) of what is still to be told of a call and was never tried, in order.
+    """Return (event, sink) of what is still to be told of a call and was never tried, in order. Pure.
 
-    `changes` are of one call, oldest first; `sinks` those that are to be told. Raises what the store raises.
+    `changes` are of one call, oldest first; `tried` are (event, sink); `sinks` those that are to be told.
     """
-    if not changes:
-        return []
-    tried = {(event, sink) for event, sink, *_ in told_of(store, changes[0].decision_id)}
     has_ended = any(one.event == "cleared" for one in changes)
     return [
         (one.event, sink)
