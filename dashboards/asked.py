@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
 from compare.store.asked import Asked
 
-__all__ = ["Asked", "frame"]
+__all__ = ["Asked", "between", "frame", "hours_between", "seconds"]
 
 
 BY_INDEX = {"use_skip_indexes_if_final_exact_mode": 0}
@@ -29,3 +30,31 @@ def frame(
     """The rows of one query as a frame whose columns are named as in the query."""
     result = asked.query(sql, parameters or {}, settings)
     return pd.DataFrame(list(result.rows), columns=list(result.column_names))
+
+
+def between(column: str, start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:
+    """The condition ` AND ...` of a column of times from `start` on and before `end`, and its values."""
+    return _between(column, start, end, "{start:DateTime('UTC')}")
+
+
+def hours_between(column: str, start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:
+    """The same of a column of whole hours: those that have a part in the range."""
+    return _between(column, start, end, "toStartOfHour({start:DateTime('UTC')})")
+
+
+def seconds(at: datetime) -> str:
+    """A time as ClickHouse reads it for DateTime('UTC'): ten digits, within what the type holds."""
+    return f"{min(max(int(at.timestamp()), 0), 2**32 - 1):010d}"
+
+
+def _between(
+    column: str, start: datetime | None, end: datetime | None, first: str
+) -> tuple[str, dict[str, Any]]:
+    sql, bounds = "", dict[str, Any]()
+    if start is not None:
+        sql += f" AND {column} >= {first}"
+        bounds["start"] = seconds(start)
+    if end is not None:
+        sql += f" AND {column} < {{end:DateTime('UTC')}}"
+        bounds["end"] = seconds(end)
+    return sql, bounds

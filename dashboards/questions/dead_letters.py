@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from dashboards.asked import Asked, frame
+from dashboards.asked import Asked, between, frame
 
 MOST_LETTERS = 50
 SHOWN_BYTES = 4096
@@ -27,7 +27,7 @@ class LetterKey(msgspec.Struct, frozen=True):
 
 def counts(asked: Asked, experiment: str, start: datetime | None, end: datetime | None) -> pd.DataFrame:
     """reason, records, newest_at (UTC): of what was taken up from `start` on and before `end`, most first."""
-    within, bounds = _within("ingested_at", start, end)
+    within, bounds = between("ingested_at", start, end)
     return frame(
         asked,
         "SELECT reason, count() AS records, max(ingested_at) AS newest_at FROM outcomes_v1"
@@ -56,7 +56,7 @@ def newest(
     if with_text:
         view, only = "dead_letters_v1", ""
         more = ", source, schema_guess, detail, request_id, is_redacted, replayed_at"
-    within, bounds = _within(f"{view}.ingested_at", start, end)
+    within, bounds = between(f"{view}.ingested_at", start, end)
     if reason:
         within += f" AND {view}.reason = {{reason:String}}"
         bounds["reason"] = reason
@@ -85,12 +85,3 @@ def bytes_of(asked: Asked, experiment: str, key: LetterKey) -> dict[str, Any] | 
         return None
     found = rows[0]
     return {"value": bytes.fromhex(found.pop("value_hex")), **found}
-
-
-def _within(column: str, start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:
-    within, bounds = "", dict[str, Any]()
-    for name, sign, at in (("start", ">=", start), ("end", "<", end)):
-        if at is not None:
-            within += f" AND {column} {sign} {{{name}:DateTime('UTC')}}"
-            bounds[name] = int(at.timestamp())
-    return within, bounds

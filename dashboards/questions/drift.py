@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 
 from compare.alerts.metrics import DIMENSIONS, SERIES_FACTOR
-from dashboards.asked import Asked, frame
+from dashboards.asked import Asked, frame, hours_between
 from dashboards.questions.summary import Series
 
 MOST_SERIES = 3_000
@@ -89,7 +89,7 @@ def hours(
     """The kept hours of one detector in the range, oldest first: hour_at, status, pairs, observed, baseline,
     tolerated, statistic, threshold, recovery.
     """
-    within, bounds = _within(start, end)
+    within, bounds = hours_between("hour_at", start, end)
     found = frame(
         asked,
         "SELECT hour_at, status, pairs, observed, baseline, tolerated, statistic, threshold, recovery"
@@ -122,7 +122,7 @@ def began(asked: Asked, series: Series, alert_id: str) -> datetime | None:
 def _observed(
     asked: Asked, series: Series, start: datetime | None, end: datetime | None, newest: datetime
 ) -> pd.DataFrame:
-    within, bounds = _within(start or (end or newest) - timedelta(days=OBSERVED_DAYS), end)
+    within, bounds = hours_between("hour_at", start or (end or newest) - timedelta(days=OBSERVED_DAYS), end)
     return frame(
         asked,
         "SELECT metric, dimension, slice, sum(observed * pairs) / sum(pairs) AS observed, sum(pairs) AS"
@@ -132,18 +132,6 @@ def _observed(
         " GROUP BY metric, dimension, slice",
         {**series.parameters(), **bounds},
     )
-
-
-def _within(start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:
-    """The condition of the hours that have a part in the range."""
-    sql, bounds = "", dict[str, Any]()
-    if start is not None:
-        sql += " AND hour_at >= toStartOfHour({start:DateTime('UTC')})"
-        bounds["start"] = int(start.timestamp())
-    if end is not None:
-        sql += " AND hour_at < {end:DateTime('UTC')}"
-        bounds["end"] = int(end.timestamp())
-    return sql, bounds
 
 
 def _way(value: float, limit: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dashboards.asked import Asked, frame
+from dashboards.asked import Asked, between, frame
 from dashboards.questions.offsets import offsets_of, within
 from dashboards.questions.summary import ROLLED_PAIRS, Series
 
@@ -59,7 +59,7 @@ def throughput(
     ingestion). Pairs are those of the series' candidate. Empty if there are none.
     """
     source = _minutes(asked, series)
-    within, bounds = _within(start, end)
+    within, bounds = between("minute", start, end)
     ends = frame(
         asked,
         f"SELECT min(minute) AS first, max(minute) AS last, count() AS rows FROM {source} WHERE 1{within}",
@@ -78,7 +78,7 @@ def hours(asked: Asked, series: Series, start: datetime | None, end: datetime | 
     of what was compared (None where nothing was).
     """
     source = _minutes(asked, series)
-    within, bounds = _within(start, end)
+    within, bounds = between("minute", start, end)
     counted = ", ".join(f"sumIf(records, kind = '{kind}') AS {kind}" for kind in KINDS)
     return frame(
         asked,
@@ -132,15 +132,6 @@ def _minutes(asked: Asked, series: Series) -> str:
         return _RAW
     columns = "minute, kind, reason, records, lag_mean_ms, lag_max_ms"
     return f"(SELECT {columns} FROM rollup_minutes_v1 WHERE {_MINE})"
-
-
-def _within(start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:
-    within, bounds = "", dict[str, Any]()
-    for name, sign, at in (("start", ">=", start), ("end", "<", end)):
-        if at is not None:
-            within += f" AND minute {sign} {{{name}:DateTime('UTC')}}"
-            bounds[name] = int(at.timestamp())
-    return within, bounds
 
 
 def _stepped(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dashboards.asked import Asked
+from dashboards.asked import Asked, seconds
 from dashboards.questions.offsets import Offsets, offsets_of, within
 from dashboards.questions.summary import Series
 
@@ -46,7 +46,7 @@ def recent(asked: Asked, series: Series, start: datetime | None, end: datetime |
     ):
         if at is not None:
             sql += f" AND {condition}"
-            values[name] = int(at.timestamp())
+            values[name] = seconds(at)
     rows = asked.query(f"{sql} GROUP BY hour ORDER BY hour DESC", values).rows
     held = 0
     for hour, pairs in rows[:-1]:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from compare.result import VerdictKind
 from compare.rollups.columns import COUNTS
-from dashboards.asked import Asked, frame
+from dashboards.asked import Asked, frame, hours_between, seconds
 from ingest.decode import CLOCK_TOLERANCE
 
 ROLLED_PAIRS = 200_000
@@ -155,8 +155,8 @@ def quantiles(
     else:
         # A view with parameters: it merges the states of the range, which no grouping of finished ones could.
         bounds = {
-            "start": _seconds(start.replace(minute=0, second=0, microsecond=0) if start else _FIRST),
-            "end": _seconds(end or series.until + timedelta(days=8)),
+            "start": seconds(start.replace(minute=0, second=0, microsecond=0) if start else _FIRST),
+            "end": seconds(end or series.until + timedelta(days=8)),
         }
         sql = (
             f"SELECT {', '.join(QUANTILES)} FROM rollup_range_v1(start = {{start:DateTime('UTC')}},"
@@ -209,13 +209,7 @@ def _of_rollups(
     asked: Asked, series: Series, start: datetime | None, end: datetime | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     summed = ", ".join(f"sum({name}) AS {name}" for name in SUMMED)
-    within, bounds = "", dict[str, Any]()
-    if start is not None:
-        within += " AND hour >= toStartOfHour({start:DateTime('UTC')})"
-        bounds["start"] = _seconds(start)
-    if end is not None:
-        within += " AND hour < {end:DateTime('UTC')}"
-        bounds["end"] = _seconds(end)
+    within, bounds = hours_between("hour", start, end)
     # One query of the hours and of the slices: planning one takes longer than reading what both need.
     both = frame(
         asked,
@@ -260,11 +254,6 @@ def _of_pairs(
         named,
     )
     return bins, faults
-
-
-def _seconds(at: datetime) -> str:
-    """A time as ClickHouse reads it for DateTime('UTC'): ten digits, within what the type holds."""
-    return f"{min(max(int(at.timestamp()), 0), 2**32 - 1):010d}"
 
 
 def _within_pairs(start: datetime | None, end: datetime | None) -> tuple[str, dict[str, Any]]:

@@ -143,6 +143,9 @@ def test_detectors_come_nearest_to_an_alarm_first_with_what_was_observed(
     assert excess["observed"] == pytest.approx((40 * -0.025 + 40 * 0.25) / 80)
     one_hour = drift.states(store, SERIES, start + HOUR, None).iloc[0]
     assert (one_hour["observed"], one_hour["observed_pairs"]) == (0.25, 40)
+    # Whoever gives the range may give any year.
+    forever = datetime(1960, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+    assert drift.states(store, SERIES, *forever).iloc[0]["observed_pairs"] == 80
 
 
 def test_two_times_are_held_against_each_other(store: Store, start: datetime) -> None:

@@ -82,6 +82,10 @@ def test_records_by_outcome_and_their_lag(
         store, series, begin + timedelta(minutes=10), begin + timedelta(minutes=20)
     )
     assert within["records"].sum() == 20
+    # Whoever gives the range may give any year.
+    forever = datetime(1960, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+    whole, _ = operations.throughput(store, series, *forever)
+    assert whole["records"].sum() == 170
     hours = operations.hours(store, series, None, None)
     first = hours.iloc[-1]
     assert (first["at"], first["compared"], first["skipped"]) == (begin, 120, 0)
@@ -115,6 +119,8 @@ def test_endpoints_their_tokens_failures_and_pauses(store: Store) -> None:
 def test_dead_letters_with_and_without_what_they_hold(store: Store) -> None:
     counts = dead_letters.counts(store, "busy", None, None)
     assert list(zip(counts["reason"], counts["records"], strict=True)) == [("invalid_json", 5)]
+    forever = datetime(1960, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+    assert dead_letters.counts(store, "busy", *forever).equals(counts)
     whole = dead_letters.newest(store, "busy", None, None)
     assert list(whole["offset"]) == [109, 108, 107, 106, 105]
     assert set(whole["schema_guess"]) == {"json"}
