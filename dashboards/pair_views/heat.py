@@ -10,6 +10,7 @@ import msgspec
 import pandas as pd
 
 from compare.metrics.divergence import END
+from dashboards.shell.figures import known
 from dashboards.shell.hostile import visible_line
 from dashboards.shell.marks import Piece, boxed
 from dashboards.words import Words
@@ -72,7 +73,7 @@ def both_of(tokens: pd.DataFrame, positions: pd.DataFrame, forced: pd.DataFrame,
                 kls[index] = kl
                 stored = entropy[role == "candidate"]
                 entropies[index] = entropies[index] if stored is None else stored
-        logprobs = [] if row is None else [_known(one) for one in row["logprob"]]
+        logprobs = [] if row is None else [known(one) for one in row["logprob"]]
         sides[role] = Tokens(texts, logprobs, top, entropies, kls)
     return Both(sides["reference"], sides["candidate"], parting)
 
@@ -191,7 +192,7 @@ def _by_index(positions: pd.DataFrame) -> dict[int, tuple[float | None, ...]]:
     row = positions.iloc[0]
     columns = ("kl_lower_nats", "reference_entropy_lower_nats", "candidate_entropy_lower_nats")
     return {
-        int(index): tuple(map(_known, numbers))
+        int(index): tuple(map(known, numbers))
         for index, *numbers in zip(row["index"], *(row[name] for name in columns), strict=True)
     }
 
@@ -201,11 +202,7 @@ def _forced(forced: pd.DataFrame) -> list[tuple[str, float | None]]:
         return []
     row = forced.iloc[0]
     # Rows older than the column have no numbers.
-    return list(zip(row["token"], map(_known, row["kl_lower_nats"]), strict=False))
-
-
-def _known(number: Any) -> float | None:
-    return None if number is None or pd.isna(number) else float(number)
+    return list(zip(row["token"], map(known, row["kl_lower_nats"]), strict=False))
 
 
 def _plogp(p: float) -> float:
