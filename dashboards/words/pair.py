@@ -23,7 +23,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "reference": ("reference", "参考方"),
     "candidate": ("candidate", "候选方"),
     "side": ("side", "一侧"),
-    "verdict": ("verdict", "判定"),
     "cause": ("probable cause", "可能原因"),
     "cause_help": (
         "What the findings point at, for the whole answer; no proof, and no claim on the request's settings.",
@@ -55,7 +54,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "cause_unknown": ("Nothing points at a cause.", "没有指向任何原因的线索。"),
     "severity": ("severity {severity} of 1", "严重度 {severity}（满分 1）"),
-    "request": ("Request", "请求"),
     "prompt": ("Prompt, its last turn", "提示词（最后一轮）"),
     "prompt_gone": ("The request is no longer kept.", "请求已不再保存。"),
     "reasons_more": ("{count} more reasons", "另外 {count} 条原因"),
@@ -67,7 +65,6 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Earlier messages: {count}, in the raw request below.",
         "之前还有 {count} 条消息，见下方原始请求。",
     ),
-    "reasons": ("Why", "原因"),
     "facts": (
         "mirrored {mirrored} · taken up {ingested} · mode {mode}",
         "镜像于 {mirrored} · 收录于 {ingested} · 模式 {mode} · 原因与发现按存储的英文原文显示",
