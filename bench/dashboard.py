@@ -34,6 +34,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from bench.explorer_visit import Session, Visit
+from bench.processor import processor_of
 from bench.store import START, fill, processor_s
 from bench.synthetic_golden import CANDIDATE
 from bench.synthetic_pairs import EXPERIMENTS
@@ -92,12 +93,6 @@ def look(port: int, name: str, number: int, at: float) -> Visit:
         return session.visit(page, {"experiment": EXPERIMENTS[0], "candidate": CANDIDATE, **parameters})
     finally:
         session.close()
-
-
-def processor_of(pid: int) -> float:
-    """Processor seconds of another process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -197,7 +192,7 @@ def paint(port: int, names: list[str]) -> None:
 
 
 def fill_store(store: Store, settings: StoreSettings, pairs: int) -> None:
-    """A day of pairs with all that stands beside them, rolled up, and what a watched service leaves."""
+    """A day of pairs with all that stands beside them, rolled up."""
     fill(store, pairs)
     fill_sides(store, START)
     Rollups(store, settings).rebuild_touched()

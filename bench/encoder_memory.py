@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from bench.compare import differing, read, settings, wires_of, with_texts
+from bench.processor import processor_of
 from compare.compare_process import CompareProcess
 
 LARGE = ("torch", "transformers", "sentence_transformers", "openvino", "tokenizers", "scipy", "chdb", "numpy")
@@ -30,7 +31,8 @@ def main(texts: int) -> None:
         process(())
         pid = process.pid
         assert pid is not None
-        print(f"ready after {_processor_s(pid):.1f} processor s, {time.monotonic() - began:.1f} s")
+        used = processor_of(pid, with_ended_children=True)
+        print(f"ready after {used:.1f} processor s, {time.monotonic() - began:.1f} s")
         print(f"{'MiB':<24}{'RSS':>8}{'files':>8}{'PSS':>8}")
         _show("at the start", pid)
         for start in range(0, texts // 2, len(pairs)):
@@ -53,12 +55,6 @@ def _memory(pid: int) -> dict[str, int]:
     lines = [line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]]
     kib = {name.rstrip(":"): int(value) for name, value, *_ in lines}
     return {key: kib[key] for key in ("Rss", "Pss", "Anonymous")}
-
-
-def _processor_s(pid: int) -> float:
-    """Return the processor seconds of a process and of those it has waited for."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

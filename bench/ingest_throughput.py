@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import threading
@@ -36,6 +35,7 @@ from kafka import KafkaProducer
 from bench.answers import ALTERNATIVES
 from bench.chaos_engine import start_engine
 from bench.compare import wires_of
+from bench.processor import processor_of
 from compare.batcher import Batcher, Completed, completed_of
 from compare.compare_child import Compares, ready_comparison
 from compare.compare_process import CompareProcess
@@ -107,8 +107,7 @@ class Clock:
     def _now_used(self) -> tuple[float, float]:
         if self._child is None:
             return time.process_time(), 0.0
-        user, system = Path(f"/proc/{self._child}/stat").read_text().rpartition(")")[2].split()[11:13]
-        return time.process_time(), (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return time.process_time(), processor_of(self._child)
 
 
 class ReadyProcess(CompareProcess):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from kafka import KafkaProducer
 
+from bench.processor import processor_of
 from compare.demo.broker import EmbeddedBroker, create_topic
 
 _SETTINGS = """
@@ -50,7 +50,6 @@ port = {port}
 log_level = "warning"
 """
 _SKIPPED = re.compile(r'^gnomon_records_skipped_total\{[^}]*reason="sampled_out"[^}]*\} (\S+)$', re.MULTILINE)
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def send(bootstrap: str, records: int, first: int) -> None:
@@ -69,12 +68,6 @@ def send(bootstrap: str, records: int, first: int) -> None:
     producer.close()
 
 
-def used(pid: int) -> float:
-    """Processor seconds of a process so far, its threads included, its children not."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
 def left_out(port: int) -> float:
     """How many records have a stored outcome; -1 while the service does not serve its metrics yet."""
     try:
@@ -85,9 +78,11 @@ def left_out(port: int) -> float:
     return sum(map(float, _SKIPPED.findall(text)))
 
 
-def wait_for(port: int, wanted: int) -> None:
+def wait_for(service: subprocess.Popen[bytes], port: int, wanted: int) -> None:
     """Wait until so many records have their outcome."""
     while left_out(port) < wanted:
+        if service.poll() is not None:
+            raise SystemExit(f"the service ended with exit code {service.returncode}")
         time.sleep(0.2)
 
 
@@ -110,11 +105,11 @@ def main() -> None:
             [sys.executable, "-m", "compare.cli.main", "run", "--config", str(file)]
         ) as service:
             try:
-                wait_for(port, 100)
-                before = used(service.pid)
+                wait_for(service, port, 100)
+                before = processor_of(service.pid)
                 send(broker.bootstrap, records, 100)
-                wait_for(port, 100 + records)
-                spent = used(service.pid) - before
+                wait_for(service, port, 100 + records)
+                spent = processor_of(service.pid) - before
             finally:
                 service.terminate()
                 service.wait(60)
