@@ -25,7 +25,7 @@ from compare.store.native_block import native_parts
 from compare.store.native_columns import Column, column_length
 from compare.store.reader_rules import why_not_read_only
 from compare.store.sql_text import first_word, format_at_end
-from ingest.errors import FatalError, RetryError, SettingsError
+from ingest.errors import FatalError, GnomonError, RetryError, SettingsError
 from ingest.settings import StoreSettings
 
 Role = Literal["owner", "reader", "any"]
@@ -315,7 +315,11 @@ def _connect_embedded(settings: StoreSettings, role: Role, over_port: bool) -> C
     if isinstance(opened, Owner):
         return _connect_to_owner(opened, settings, role, f"{settings.url} (through process {opened.pid})")
     if over_port:
-        connection = _connect_to_owner(opened.owner, settings, role, settings.url)
+        try:
+            connection = _connect_to_owner(opened.owner, settings, role, settings.url)
+        except GnomonError:
+            embedded.release(opened)
+            raise
 
         def close() -> None:
             connection.on_close()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from compare.store import Store, StoreQueryError, migrate, open_store
+from compare.store.connection import Connection
 from compare.store.lockfile import LOCK_NAME, read_owner, try_lock
 from ingest.errors import FatalError, RetryError, SettingsError
 from ingest.settings import StoreSettings
@@ -144,6 +145,18 @@ def test_stores_of_one_process_share_the_engine(migrated: StoreSettings) -> None
             with pytest.raises(StoreQueryError, match="read-only connection"):
                 second.query("SELECT file('x')")
         assert first.query("SELECT count() FROM pairs_v1").rows == [(0,)]
+    assert not (folder_of(migrated) / LOCK_NAME).exists()
+
+
+def test_a_folder_whose_own_port_does_not_answer_is_left_free(
+    migrated: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*arguments: object, **more: object) -> Connection:
+        raise RetryError("away")
+
+    monkeypatch.setattr("compare.store.client.connect_http", away)
+    with pytest.raises(RetryError, match="away"):
+        open_store(migrated, role="reader", over_port=True)
     assert not (folder_of(migrated) / LOCK_NAME).exists()
 
 
