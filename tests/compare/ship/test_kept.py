@@ -13,7 +13,6 @@ from compare.ship.model import ShipVerdict, Terms
 from compare.ship.read import read_verdict
 from compare.ship.schedule import VerdictSchedule
 from compare.store import Store
-from compare.store.table_lease import TableLease
 from ingest.errors import SettingsError
 from ingest.settings_verdict import VerdictSettings
 from tests.compare.ship.world import DAY, Planted, changed, plant
@@ -108,14 +107,7 @@ def test_nothing_is_made_without_pairs_or_where_it_is_switched_off(store: Store)
 
 def test_one_process_makes_it(store: Store) -> None:
     with store.another() as theirs:
-        (name,) = {
-            table.rpartition("_")[0]
-            for (table,) in store.query(
-                "SELECT name FROM system.tables WHERE database = currentDatabase()"
-                " AND startsWith(name, 'verdict_lease_')"
-            )
-        } or {""}
-        lease = TableLease(theirs, name, "the verdicts", lease_seconds=60)
+        lease = VerdictSchedule(theirs, HOURLY, "kept", ["q4"])._lease
         assert lease.take()
         assert made(store, Clock()) == []
         lease.give_back()
