@@ -125,7 +125,7 @@ def is_schema(schema: Mapping[str, Any]) -> bool:
 
 def fields_right(expected: Any, answer: Any) -> tuple[int, int]:
     """Return how many leaves of `expected` the answer has at the same path, and how many there are."""
-    wanted, given = _leaves(expected), _leaves(answer)
+    wanted, given = leaves_by_path(expected), leaves_by_path(answer)
     return sum(given.get(path, _ABSENT) == leaf for path, leaf in wanted.items()), len(wanted)
 
 
@@ -135,20 +135,15 @@ def field_agreement(a: Any, b: Any) -> FieldAgreement:
     The share is equal leaves over all paths that either has. `1` and `1.0` are equal, `true` and `1`
     are not; an empty object or list is a leaf.
     """
-    left, right = _leaves(a), _leaves(b)
+    left, right = leaves_by_path(a), leaves_by_path(b)
     paths = left.keys() | right.keys()
     differing = sorted(path for path in paths if left.get(path, _ABSENT) != right.get(path, _ABSENT))
     return FieldAgreement(1.0 - len(differing) / len(paths), tuple(differing))
 
 
-def leaves_by_path(value: Any) -> dict[str, tuple[Any, ...]]:
-    """Return every leaf by JSON path: (type, value), or (`dict` or `list`,) for an empty one."""
-    return _leaves(value)
-
-
 def leaf_values(value: Any) -> list[Any]:
     """Return the texts, numbers, booleans and nulls of a JSON value."""
-    return [leaf[1] for leaf in _leaves(value).values() if len(leaf) > 1]
+    return [leaf[1] for leaf in leaves_by_path(value).values() if len(leaf) > 1]
 
 
 def same_tool_calls(a: tuple[ToolCall, ...], b: tuple[ToolCall, ...]) -> bool:
@@ -200,8 +195,11 @@ def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
 _ABSENT = ("absent",)
 
 
-def _leaves(value: Any) -> dict[str, tuple[Any, ...]]:
-    """Return every leaf by JSON path (`$.a[0]['b c']`), tagged by type so that true is not 1."""
+def leaves_by_path(value: Any) -> dict[str, tuple[Any, ...]]:
+    """Return every leaf by JSON path (`$.a[0]['b c']`): (type, value), so that true is not 1.
+
+    An empty object or array is (`dict`,) or (`list`,).
+    """
     leaves: dict[str, tuple[Any, ...]] = {}
     waiting = [("$", value)]
     while waiting:
@@ -228,5 +226,5 @@ def _step(key: str) -> str:
 def _same_json(a: str, b: str) -> bool:
     left, right = read_json(a), read_json(b)
     if left.is_valid and right.is_valid:
-        return _leaves(left.value) == _leaves(right.value)
+        return leaves_by_path(left.value) == leaves_by_path(right.value)
     return a.strip() == b.strip()
