@@ -108,7 +108,7 @@ def worst_pairs(notice: Notice) -> list[str]:
     """Each of the worst pairs: request, position, and a link if the explorer's address is known."""
     if notice.evidence is None:
         return []
-    # The notice keeps the page's address; a pair's is the same page with more in its query.
+    # The notice keeps the address of its alerts' page; a pair has a page of its own.
     base = explorer_of(notice.link)
     lines = []
     for pair in notice.evidence.worst_pairs:
