@@ -66,7 +66,6 @@ class VerdictSchedule:
     def start(self) -> None:
         """Look now and every minute, on a thread of its own."""
         if self._settings.every_s:
-            self._stopping.clear()
             self._ticker.start()
 
     def stop(self) -> None:
