@@ -301,7 +301,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "scope_slice": ("this metric in this slice", "此切片的此指标"),
     "scope_metric": ("this metric, all slices", "此指标的所有切片"),
     "scope_candidate": ("everything of this candidate", "此候选方的全部告警"),
-    "scope_all": ("alerts matching it", "匹配的告警"),
     "who": ("Your name", "您的姓名"),
     "who_hint": ("required", "必填"),
     "who_missing": (

@@ -78,7 +78,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "declared": ("declared in the settings", "在设置中声明"),
     "no_baseline": ("none: the tolerance is declared", "无：容许值由设置声明"),
     "learned": ("learned, version {version}", "学习得到，版本 {version}"),
-    "n_one": ("n = 1 pair", "n = 1 个回答对"),
     "n": ("n = {count} pairs", "n = {count} 个回答对"),
     "n_records": ("n = {count} records", "n = {count} 条记录"),
     "to_alert": ("Its alert", "对应的告警"),

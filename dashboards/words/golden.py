@@ -2,7 +2,6 @@
 
 TEXTS: dict[str, tuple[str, str]] = {
     "title": ("Golden and rollback", "黄金集与回滚"),
-    "rollback": ("Rollback", "回滚"),
     "answer_called": ("A rollback is called for", "需要回滚"),
     "answer_not_called": ("No rollback is called for", "不需要回滚"),
     "answer_unknown": ("It cannot be said whether a rollback is called for", "无法判断是否需要回滚"),
@@ -138,7 +137,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "status_away": ("◇ could not be asked", "◇ 无法提问"),
     "passed_cases": ("passed", "通过数"),
     "answered_cases": ("answered", "已回答"),
-    "cases": ("cases", "用例数"),
     "exact_rate": ("exact-match rate", "精确匹配率"),
     "mean_score": ("mean score", "均分"),
     "extraction_accuracy": ("extraction accuracy", "抽取准确率"),

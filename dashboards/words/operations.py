@@ -35,7 +35,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "axis_tokens": ("tokens", "词元"),
     "axis_day": ("day (UTC)", "日期 (UTC)"),
     "outcome": ("outcome", "结果"),
-    "reasons": ("reasons", "原因"),
     "count": ("records", "记录数"),
     "step": (
         "A bar is {minutes} min. {source} Pairs are those of this candidate; the others are the "

@@ -9,12 +9,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "decision_no_data": ("No data", "没有数据"),
     "decision_mixed": ("No verdict: what served changed", "无法判定：所服务的内容变了"),
     "margin": ("Tolerated excess (margin)", "容许超额（余量）"),
-    "margin_help": (
-        "How much more often than the reference alone the candidate alone may be at fault. Ask as often "
-        "as you like: the bounds hold at all times at once (docs/verdict.md).",
-        "候选方单独出错的比率最多可比参考方单独出错高多少。可以随时查看：上下界在任何时刻同时成立（见 "
-        "docs/verdict.md）。",
-    ),
     "bounds": (
         "Excess of candidate-only faults **{excess}**, {confidence} interval {low} to {high} at all "
         "times, margin {margin}",
@@ -171,7 +165,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "support_excess": ("excess over the floor (95 %, n)", "超出基底（95 %，n）"),
     "floor_not_measured": ("not measured", "未测量"),
     "no_interval": ("no interval", "无区间"),
-    "to": ("{low} to {high}", "{low} 至 {high}"),
     "validity_schema": (
         "Of {pairs} pairs whose answers should fit a schema, only the candidate's does not in "
         "{candidate}, only the reference's in {reference}; {noise}",
@@ -190,10 +183,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "validity_no_noise": ("no noise pair has such answers", "没有此类噪声对"),
     "served": ("What served", "所服务的内容"),
     "served_none": ("No endpoint said what it serves.", "没有端点说明所服务的内容。"),
-    "served_role": ("role", "角色"),
-    "served_endpoint": ("endpoint", "端点"),
-    "served_since": ("since ({zone})", "开始于 ({zone})"),
-    "served_what": ("told", "报告内容"),
     "worst": ("Worst pairs", "最差的回答对"),
     "severity": ("severity {number}", "严重度 {number}"),
     "no_id": ("without id", "无编号"),
@@ -284,7 +273,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "marks": ("What served changed", "所服务的内容变更"),
     "mark_line": ("{role} {name}: {before} → {after}", "{role} {name}：{before} → {after}"),
-    "mark": ("changed", "变更"),
     "axis_time": ("mirrored at ({zone})", "镜像时间 ({zone})"),
     "axis_regressions": ("regression rate", "回归率"),
     "axis_kl": ("forced KL, mean (nats)", "强制 KL 均值 (nats)"),
