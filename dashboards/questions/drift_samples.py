@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 class Samples(msgspec.Struct, frozen=True):
     """Values before and now, with the times (UTC) that they are from, and the values of each dimension of the
-    pairs of both, before first. Of a count (`is_count`) each entry is 0 or 1.
+    pairs of both, before first. Of a count each entry is 0 or 1.
     """
 
     before: Floats

@@ -171,11 +171,10 @@ def _dissent_label(context: Context, one: SliceBound) -> str:
 def _support(context: Context, verdict: ShipVerdict) -> None:
     say = context.say
     if verdict.supports:
-        heads = [
-            f"overview.support_{name}" for name in ("score", "pairs", "mean", "worst", "floor", "excess")
-        ]
         cells = [_support_cells(context, one) for one in verdict.supports]
-        st.dataframe(pd.DataFrame(cells, columns=[say(head) for head in heads]), hide_index=True)
+        st.dataframe(
+            pd.DataFrame(cells, columns=[say(f"overview.support_{name}") for name in HEADS]), hide_index=True
+        )
         st.caption(say("overview.support_note"))
     for validity in verdict.validity:
         noise = say("overview.validity_no_noise")
