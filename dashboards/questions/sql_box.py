@@ -81,8 +81,13 @@ def file_of(reader: Reader, statement: Statement) -> bytes:
     """
     if not reader.shows_text and touches_text(statement.sql):
         raise TextHidden
-    answer = reader.apart(
-        statement.sql, statement.parameters, _limits(FILE_ROWS), rows=FILE_ROWS, size=FILE_BYTES
+    answer = reader.some(
+        statement.sql,
+        statement.parameters,
+        _limits(FILE_ROWS),
+        rows=FILE_ROWS,
+        size=FILE_BYTES,
+        is_download=True,
     )
     return as_csv(answer)
 

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
@@ -20,12 +20,12 @@ from cachetools import TTLCache
 from compare.store.answer import Result, bytes_of
 from compare.store.client import Store
 from dashboards.words import Words
-from ingest.errors import RetryError
 
 KEPT_S = 20.0
 KEPT_BYTES = 64 * 1024 * 1024
 NOTE_AFTER_S = 0.7
 LOOK_EVERY_S = 0.25
+LONGEST_GOODBYE_S = 5.0
 
 HIDDEN = "(hidden)"
 TEXT_VIEWS = frozenset(
@@ -127,28 +127,21 @@ class Reader:
         *,
         rows: int,
         size: int,
+        is_download: bool = False,
     ) -> Result:
-        """The first rows and bytes of what a person asks. Raises as `query` does; nothing is remembered."""
-        self._check(sql)
-        question = msgspec.json.encode([self._store.where, sql, parameters, settings, rows], enc_hook=str)
-        answer = self._ask(
-            question, lambda: self._store.query_some(sql, parameters, settings, rows=rows, size=size)
-        )
-        return answer if self.shows_text else _without_text(answer)
+        """The first rows and bytes of what a person asks. Raises as `query` does; nothing is remembered.
 
-    def apart(
-        self,
-        sql: str,
-        parameters: Mapping[str, Any] | None,
-        settings: Mapping[str, Any] | None,
-        *,
-        rows: int,
-        size: int,
-    ) -> Result:
-        """As `some`, from another thread and without a word on the page: for downloads."""
+        For a download it may be called from any thread, and says nothing on the page.
+        """
         self._check(sql)
-        with self._store.another() as store:
-            answer = store.query_some(sql, parameters, settings, rows=rows, size=size)
+        if is_download:
+            with self._store.another() as store:
+                answer = store.query_some(sql, parameters, settings, rows=rows, size=size)
+        else:
+            question = msgspec.json.encode([self._store.where, sql, parameters, settings, rows], enc_hook=str)
+            answer = self._ask(
+                question, lambda: self._store.query_some(sql, parameters, settings, rows=rows, size=size)
+            )
         return answer if self.shows_text else _without_text(answer)
 
     def forget(self) -> None:
@@ -198,8 +191,8 @@ class Reader:
         finally:
             if not asked.done():
                 self._store.interrupt()
-                with contextlib.suppress(RetryError, NotYet):
-                    asked.result(5)
+                # However it ends, nobody waits for that: an error would take the place of the rerun.
+                wait([asked], LONGEST_GOODBYE_S)
 
 
 def again(question: str) -> None:

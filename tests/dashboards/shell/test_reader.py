@@ -49,7 +49,7 @@ def test_an_account_without_texts_reads_no_view_and_no_column_of_them(store: Sto
             with pytest.raises(TextHidden):
                 blind.some(sql, None, None, rows=1, size=1_000)
             with pytest.raises(TextHidden):
-                blind.apart(sql, None, None, rows=1, size=1_000)
+                blind.some(sql, None, None, rows=1, size=1_000, is_download=True)
     sql = "SELECT verdict, reasons FROM pairs_v1 WHERE verdict = 'candidate_worse' LIMIT 1"
     assert "<script>" in str(whole.query(sql).rows)
     # What the other remembered is blanked too.
