@@ -170,7 +170,7 @@ class Address:
         number: float | None = place.number_input(
             label, min_value=least, max_value=most, value=None, step=step, key=name, help=help
         )
-        self.keep(name, *([] if number is None else [f"{number:g}"]))
+        self.keep(name, *([] if number is None else [f"{number:.15g}"]))
         return number
 
     def toggle(self, place: DeltaGenerator, label: str, name: str, help: str | None = None) -> bool:

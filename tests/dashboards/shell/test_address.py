@@ -101,3 +101,11 @@ def test_what_is_changed_is_written_and_a_later_link_goes_before_it() -> None:
     app.run()
     assert chosen(app) == ALL | {"on": False}
     assert app.query_params["text"] == "two words"
+
+
+def test_a_number_is_written_with_all_its_digits() -> None:
+    app = opened(number="0.12345678")
+    assert chosen(app)["number"] == 0.12345678
+    assert dict(app.query_params) == {"one": "b", "number": "0.12345678"}
+    app.number_input[0].set_value(0.1 + 0.2).run()
+    assert app.query_params["number"] == "0.3"
