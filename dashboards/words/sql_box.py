@@ -63,8 +63,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         "这里只有前 {rows} 行：结果超出限制。请排序并缩小范围，或下载文件。",
     ),
     "shown": (
-        "The table shows the first {rows} of {count} rows; chart and file have all of them.",
-        "表格只显示 {count} 行中的前 {rows} 行；图表与文件包含全部。",
+        "The table shows the first {rows} of {count} rows; the file has all of them.",
+        "表格只显示 {count} 行中的前 {rows} 行；文件包含全部。",
     ),
     "table": ("Table", "表格"),
     "chart": ("Chart", "图表"),
