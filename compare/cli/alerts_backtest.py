@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from compare.cli.locate import DEFAULT_CONFIG, locate_store, read_settings, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 from compare.cli.times import TimeOrAgo
 from ingest.errors import FatalError
 
@@ -110,8 +110,8 @@ def _settings(
     folder: Path | None, config_file: Path | None
 ) -> tuple[StoreSettings, AlertSettings, ExperimentSettings | None]:
     """The store, the alerts' settings and the experiment that the options name."""
-    if folder is None and (config_file is not None or DEFAULT_CONFIG.exists()):
-        settings = read_settings(config_file or DEFAULT_CONFIG)
+    settings = settings_in_force(folder, config_file)
+    if settings is not None:
         return settings.store, settings.alerts, settings.experiment
     from ingest.settings_alerts import AlertSettings
 

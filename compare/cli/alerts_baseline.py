@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.cli.locate import DEFAULT_CONFIG, locate_store, read_settings, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 from compare.cli.person import who
 from compare.cli.times import TimeOrAgo
 
@@ -217,8 +217,8 @@ def _settings(
     """The store, the alerts' settings and the experiment that the options name."""
     from ingest.settings_alerts import AlertSettings
 
-    if folder is None and (config_file is not None or DEFAULT_CONFIG.exists()):
-        settings = read_settings(config_file or DEFAULT_CONFIG)
+    settings = settings_in_force(folder, config_file)
+    if settings is not None:
         return settings.store, settings.alerts, settings.experiment.name
     return locate_store(folder, config_file), AlertSettings(), None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli.locate import locate_store, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 
 if TYPE_CHECKING:
     from compare.store.client import Store
@@ -97,10 +97,8 @@ def show(
 
 def _explorer(config_file: Path | None) -> str | None:
     """The explorer's address of the settings, if there are any."""
-    from compare.cli.locate import DEFAULT_CONFIG, read_settings
-
-    file = config_file or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
-    return None if file is None else read_settings(file).notify.explorer_url
+    settings = settings_in_force(None, config_file)
+    return None if settings is None else settings.notify.explorer_url
 
 
 def _alerts(

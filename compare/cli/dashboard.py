@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from compare.cli.locate import locate_dashboard, locate_store, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 from ingest.errors import FatalError
 from ingest.extras import require
 from ingest.settings import StoreSettings
+from ingest.settings_dashboard import DashboardSettings
 
 WATCHER = "STREAMLIT_SERVER_FILE_WATCHER_TYPE"
 """Streamlit looks through all loaded modules for changed files at each visit. Who edits pages sets `auto`."""
@@ -40,7 +41,8 @@ def dashboard(
     from compare.port import refuse_taken_port
 
     settings = locate_store(folder, config_file)
-    people = locate_dashboard(folder, config_file)
+    in_force = settings_in_force(folder, config_file)
+    people = DashboardSettings() if in_force is None else in_force.dashboard
     if hide_text:
         people = msgspec.structs.replace(people, text_readers=[])
     if no_actions:

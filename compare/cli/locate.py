@@ -11,7 +11,6 @@ import click
 
 from ingest.errors import SettingsError
 from ingest.settings import Settings, StoreSettings
-from ingest.settings_dashboard import DashboardSettings
 
 DEFAULT_CONFIG = Path("gnomon.toml")
 DEFAULT_DEMO_FOLDER = Path("demo-data")
@@ -54,6 +53,16 @@ def read_settings(config_file: Path) -> Settings:
     return load_settings(config_file, os.environ)
 
 
+def settings_in_force(folder: Path | None, config_file: Path | None) -> Settings | None:
+    """Those of `--config`, else of ./gnomon.toml; None with `--dir`, or if there is neither file.
+
+    Raises SettingsError.
+    """
+    if folder is not None or (config_file is None and not DEFAULT_CONFIG.exists()):
+        return None
+    return read_settings(config_file or DEFAULT_CONFIG)
+
+
 def embedded_store(folder: Path) -> StoreSettings:
     """Settings of the embedded store in `folder`."""
     return StoreSettings(url=f"chdb://{folder.absolute()}")
@@ -68,20 +77,12 @@ def locate_store(folder: Path | None, config_file: Path | None) -> StoreSettings
         raise SettingsError("give --dir or --config, not both: each names a store")
     if folder is not None:
         return embedded_store(folder)
-    if config_file is not None:
-        return read_settings(config_file).store
-    if DEFAULT_CONFIG.exists():
-        return read_settings(DEFAULT_CONFIG).store
+    settings = settings_in_force(folder, config_file)
+    if settings is not None:
+        return settings.store
     if DEFAULT_DEMO_FOLDER.is_dir():
         return embedded_store(DEFAULT_DEMO_FOLDER)
     raise SettingsError(
         f"no store to read: neither {DEFAULT_CONFIG} nor {DEFAULT_DEMO_FOLDER}/ is here; "
         "give --dir FOLDER or --config FILE, or run `gnomon demo` first"
     )
-
-
-def locate_dashboard(folder: Path | None, config_file: Path | None) -> DashboardSettings:
-    """The explorer's settings of the file that `locate_store` reads, or the default ones."""
-    if config_file is None and (folder is not None or not DEFAULT_CONFIG.exists()):
-        return DashboardSettings()
-    return read_settings(config_file or DEFAULT_CONFIG).dashboard

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from compare.cli.locate import DEFAULT_CONFIG, locate_store, read_settings, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 from compare.cli.person import who
-from ingest.settings import Settings
 from ingest.settings_rollback import RollbackSettings
 
 _json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
@@ -51,7 +50,7 @@ def status(
     from compare.store.client import open_store
 
     now = datetime.now(UTC)
-    settings = _settings(folder, config_file)
+    settings = settings_in_force(folder, config_file)
     sinks = {} if settings is None else {settings.experiment.name: sink_names(settings)}
     with open_store(locate_store(folder, config_file), role="reader") as store:
         found = read_status(store, experiment, candidate, now, sinks)
@@ -80,7 +79,7 @@ def explain(decision_id: str, is_json: bool, folder: Path | None, config_file: P
     from compare.rollback.sinks import sink_names
     from compare.store.client import open_store
 
-    settings, now = _settings(folder, config_file), datetime.now(UTC)
+    settings, now = settings_in_force(folder, config_file), datetime.now(UTC)
     with open_store(locate_store(folder, config_file), role="reader") as store:
         decision = find_call(store, decision_id) if decision_id else last_call(store)
         is_known = settings is not None and settings.experiment.name == decision.experiment
@@ -123,7 +122,7 @@ def approve(
     from compare.rollback.snapshots import find
     from compare.store.client import open_store
 
-    in_force = _settings(folder, config_file)
+    in_force = settings_in_force(folder, config_file)
     settings = RollbackSettings() if in_force is None else in_force.rollback
     with open_store(locate_store(folder, config_file), role="any") as store:
         decision = find_call(store, decision_id)
@@ -311,20 +310,13 @@ def snapshot_show(
         click.echo(snapshot_text(found))
 
 
-def _settings(folder: Path | None, config_file: Path | None) -> Settings | None:
-    """Those of the settings file that is in force; with --dir there is none."""
-    if folder is not None or (config_file is None and not DEFAULT_CONFIG.exists()):
-        return None
-    return read_settings(config_file or DEFAULT_CONFIG)
-
-
 def _which(
     experiment: str | None, endpoint: str | None, folder: Path | None, config_file: Path | None
 ) -> tuple[str, str]:
     """Experiment and endpoint, from the settings where they are not given."""
     if experiment and endpoint:
         return experiment, endpoint
-    in_force = _settings(folder, config_file)
+    in_force = settings_in_force(folder, config_file)
     if in_force is None:
         raise click.UsageError("give --experiment and --endpoint, or --config")
     settings = in_force.experiment

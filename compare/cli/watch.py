@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.cli.locate import DEFAULT_CONFIG, locate_store, read_settings, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 from compare.stop_signals import StopSignals
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def _watched(
     """What the options name: a settings file with all of it, or a store with the alerts' defaults."""
     from compare.watch import Watched
 
-    if folder is None and (config_file is not None or DEFAULT_CONFIG.exists()):
-        settings = read_settings(config_file or DEFAULT_CONFIG)
+    settings = settings_in_force(folder, config_file)
+    if settings is not None:
         mine = settings.experiment
         is_mine = experiment in (None, mine.name)
         return (
