@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from compare.result import VerdictKind
-from compare.store.errors import StoreQueryError
+from compare.store.errors import StoreBusyError, StoreQueryError
 from dashboards.questions import pairs as questions
 from dashboards.questions.pairs import SIDES, SORTS, Page, PairFilter, Place, Sort
 from dashboards.questions.recent import MOST
@@ -47,7 +47,7 @@ def show(context: Context) -> None:
     try:
         wanted = _with_text(context, wanted, typed)
         _list(context, wanted, sort)
-    except (Cancelled, StoreQueryError) as error:
+    except (Cancelled, StoreQueryError, StoreBusyError) as error:
         # The filters above stay, so that they can be narrowed.
         states.explain(error, say, lambda: None)
 

@@ -12,6 +12,8 @@ import streamlit as st
 from playwright.sync_api import Browser, Page, expect
 from streamlit.testing.v1 import AppTest
 
+from compare.store.errors import StoreBusyError
+from dashboards.questions import pairs
 from dashboards.words import TEXTS
 from tests.dashboards.pages import open_page
 
@@ -62,6 +64,17 @@ def test_the_list_searches_texts_only_for_who_may_see_them(store: pytest.MonkeyP
     app = open_page("pairs", experiment="night", candidate="q4", text="owned")
     assert "Your account does not search texts." in words(app)
     assert "Pairs 1 to 6" in words(app)
+
+
+def test_a_list_that_takes_too_long_leaves_the_filters(store: pytest.MonkeyPatch) -> None:
+    def too_long(*_: object, **__: object) -> None:
+        raise StoreBusyError("the store took too long", code=159)
+
+    store.setattr(pairs, "page", too_long)
+    app = open_page("pairs", experiment="night", candidate="q4", sort="kl")
+    assert "the store took too long" in words(app)
+    assert "over its limit" in app.error[0].value
+    assert "Verdict" in [one.label for one in app.multiselect]
 
 
 @pytest.mark.parametrize("view", ["plain", "words", "tokens", "json"])
@@ -121,11 +134,12 @@ def test_a_row_leads_to_its_pair_and_back(page: Page, explorer: str) -> None:
     expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
     expect(page).to_have_url(re.compile(r"verdict=candidate_worse&verdict=candidate_error"))
     page.get_by_test_id("stDataFrame").first.locator("canvas").first.focus()
-    # The arrow chooses a row's number and opens nothing; the box does.
-    # A loop of weight 0.7 and half a nat ranks over broken JSON of 0.6 and five eighths.
+    # The arrow chooses a row's number and opens nothing; the box does, here that of the second row:
+    # a loop of weight 0.7 and half a nat ranks over broken JSON of 0.6 and five eighths.
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+Space")
     expect(page.get_by_role("heading", name="Pair r-")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"offset=5"))
     first = page.url
     page.get_by_role("button", name=re.compile("(Next|Previous) in the list")).click()
     expect(page).not_to_have_url(first)
