@@ -21,6 +21,10 @@ Sort = Literal["worst", "newest", "kl", "similarity"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 Side = Literal["any", "candidate_only", "reference_only"]
 SIDES: tuple[Side, ...] = get_args(Side)
+REGRESSIONS = ("candidate_worse", "candidate_error")
+"""Verdicts that are regressions."""
+DIMENSIONS = ("route", "tenant", "language")
+"""Those of slices that the list is narrowed by: each is a parameter of its page."""
 
 _COLUMNS = (
     "mirrored_at, verdict, severity, {candidate_only} AS candidate_only, {reference_only} AS reference_only,"
@@ -185,9 +189,7 @@ def choices(asked: Asked, series: Series) -> dict[str, list[str]]:
         )
         known = dict(zip(found["name"], found["found"], strict=True))
         return {name: list(known.get(name, [])) for name in ("route", "tenant", "language", "family")}
-    lists = ", ".join(
-        f"arraySort(groupUniqArray(1000)({name})) AS {name}" for name in ("route", "tenant", "language")
-    )
+    lists = ", ".join(f"arraySort(groupUniqArray(1000)({name})) AS {name}" for name in DIMENSIONS)
     row = frame(
         asked,
         f"SELECT {lists}, arraySort(groupUniqArrayArray("

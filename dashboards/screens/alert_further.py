@@ -17,7 +17,7 @@ from dashboards.charts.times import FEWEST_STEPS
 from dashboards.questions import alerts as questions
 from dashboards.questions.drift import Detector
 from dashboards.shell.context import Context
-from dashboards.shell.figures import bounds, known, p_value, value
+from dashboards.shell.figures import bounds, known, p_value, unit_of, value
 from dashboards.shell.hostile import visible_line
 from dashboards.words import TEXTS, Words
 
@@ -90,7 +90,7 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
 def few_hours(context: Context, hours: pd.DataFrame, row: Mapping[str, Any] | pd.Series) -> str:
     """The hours in words, each with its mean and n: so few of them make no line."""
     say = context.say
-    unit = {"bounded_mean": "score", "rank": "rank"}.get(str(row["kind"]), "rate")
+    unit = unit_of(row["kind"])
     lines = [
         say(
             "alerts.few_hour",

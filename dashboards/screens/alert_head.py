@@ -10,7 +10,7 @@ import streamlit as st
 from compare.alerts.describe import CRITICAL_MULTIPLE
 from dashboards.questions import alerts as questions
 from dashboards.shell.context import Context
-from dashboards.shell.figures import value
+from dashboards.shell.figures import unit_of, value
 from dashboards.shell.hostile import in_markdown
 
 DETECTED = ("drift", "accounting")
@@ -44,7 +44,7 @@ def decided(context: Context, alert: Mapping[str, Any]) -> list[str]:
     if alert["category"] not in DETECTED:
         return []
     say = context.say
-    unit = {"bounded_mean": "score", "rank": "rank"}.get(str(alert["kind"]), "rate")
+    unit = unit_of(alert["kind"])
     learned, tolerated = bool(alert["baseline_version"]), value(say, unit, alert["tolerated"])
     found = [
         say(

@@ -11,6 +11,7 @@ import streamlit as st
 
 from compare.alerts.gather import FLOOR_COLUMNS
 from dashboards.questions import alerts as questions
+from dashboards.questions.pairs import DIMENSIONS, REGRESSIONS
 from dashboards.screens.alert_further import dimension, show_further, slice_words
 from dashboards.screens.alert_head import decided, no_baseline, show_head
 from dashboards.screens.alert_life import show_acts
@@ -19,8 +20,6 @@ from dashboards.shell.figures import bounds, known, value
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.words import Words
 
-FILTERS = {"route": "route", "tenant": "tenant", "language": "language"}
-"""Dimensions that the list of pairs is filtered by, and its parameter."""
 ELSEWHERE = {
     "accounting": "operations",
     "no_data": "operations",
@@ -28,7 +27,6 @@ ELSEWHERE = {
     "rollback": "golden",
 }
 """The page that has more of a category."""
-REGRESSIONS = ["candidate_worse", "candidate_error"]
 RATES = ("regression_rate", "candidate_only_excess")
 
 
@@ -167,8 +165,8 @@ def _pair_label(say: Words, pair: pd.Series) -> str:
 def similar_filters(alert: Mapping[Any, Any]) -> dict[str, Any]:
     """The parameters with which the list shows pairs like those of the alert."""
     where: dict[str, Any] = {}
-    if alert["dimension"] in FILTERS:
-        where[FILTERS[alert["dimension"]]] = [alert["slice"]]
+    if alert["dimension"] in DIMENSIONS:
+        where[alert["dimension"]] = [alert["slice"]]
     if alert["metric"] == "regression_rate":
         where["verdict"] = REGRESSIONS
     elif alert["metric"] == "candidate_only_excess":
@@ -198,7 +196,7 @@ def _similar(context: Context, alert: Mapping[str, Any]) -> None:
             icon=":material/filter_list:",
             **{**where, "window": "fixed", "from": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"},
         )
-    if alert["dimension"] not in ("experiment", *FILTERS):
+    if alert["dimension"] not in ("experiment", *DIMENSIONS):
         st.caption(
             say("alerts.similar_unfiltered", dimension=in_markdown(dimension(say, str(alert["dimension"]))))
         )
@@ -260,7 +258,7 @@ def _families(context: Context, alert: Mapping[str, Any]) -> None:
             name = say("alerts.hidden_reason") if hides else visible_line(one["family"], 200)
             st.text(say("alerts.family_link", family=name, pairs=pairs_words(say, int(one["pairs"]))))
         return
-    where = {name: given for name, given in similar_filters(alert).items() if name in FILTERS.values()}
+    where = {name: given for name, given in similar_filters(alert).items() if name in DIMENSIONS}
     with st.container(horizontal=True):
         for one in alert["families"]:
             context.link(

@@ -17,6 +17,7 @@ from dashboards.screens.choose import choose_row
 from dashboards.screens.drift_detector import show_detector
 from dashboards.screens.drift_floor import show_floor
 from dashboards.shell.context import Context
+from dashboards.shell.figures import unit_of
 from dashboards.shell.hostile import in_markdown, visible_line
 from dashboards.words import Words
 
@@ -106,7 +107,6 @@ def _keys(detectors: pd.DataFrame) -> list[str]:
 
 
 def _row(say: Words, row: Mapping[Any, Any]) -> dict[str, Any]:
-    unit = {"bounded_mean": "score", "rank": "rank"}.get(row["kind"], "rate")
     return {
         "state": say(f"drift.{row['status']}"),
         "metric": visible_line(str(row["metric"]), 60),
@@ -118,7 +118,7 @@ def _row(say: Words, row: Mapping[Any, Any]) -> dict[str, Any]:
         "baseline": row["baseline"] if row["baseline_version"] else None,
         "baseline_n": row["baseline_pairs"] or None,
         "tolerated": row["tolerated"],
-        "unit": say(f"drift.unit_{unit}"),
+        "unit": say(f"drift.unit_{unit_of(row['kind'])}"),
         "back": row["way_back"],
     }
 

@@ -20,7 +20,7 @@ from dashboards.questions.drift_samples import Part, Samples
 from dashboards.screens.alert_further import few_hours, slice_words
 from dashboards.screens.alert_parts import similar_filters
 from dashboards.shell.context import Context
-from dashboards.shell.figures import known, p_value, value
+from dashboards.shell.figures import known, p_value, unit_of, value
 from dashboards.shell.hostile import in_markdown
 
 MOST_SLICES = 20
@@ -28,13 +28,11 @@ MOST_TESTED = 50
 """Slices with the most pairs: a test takes a millisecond."""
 
 
-def unit_of(row: pd.Series, *, is_rank: bool = True) -> str:
-    """The unit of the detector's x; of a rank metric that of its values, if not `is_rank`."""
-    if row["kind"] == "bounded_mean":
-        return "score"
-    if row["kind"] == "rank":
-        return "rank" if is_rank else "ratio" if row["metric"] == "latency_ratio" else "nats"
-    return "rate"
+def unit_of_values(row: pd.Series) -> str:
+    """The unit of the detector's values: those of a rank metric are no ranks."""
+    if row["kind"] != "rank":
+        return unit_of(row["kind"])
+    return "ratio" if row["metric"] == "latency_ratio" else "nats"
 
 
 def show_detector(context: Context, row: pd.Series) -> None:
@@ -64,7 +62,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
 
 
 def _state(context: Context, row: pd.Series) -> None:
-    say, unit = context.say, unit_of(row)
+    say, unit = context.say, unit_of(row["kind"])
     if row["status"] == "baseline_too_faulty":
         st.warning(say("drift.too_faulty"))
         return
@@ -116,7 +114,7 @@ def _distributions(context: Context, row: pd.Series, detector: Detector, hours: 
     st.markdown(f"#### {say('drift.distribution')}")
     way, samples = _samples(context, row, detector, hours)
     names = [say(f"drift.before_{way}"), say("drift.now")]
-    unit = unit_of(row, is_rank=False)
+    unit = unit_of_values(row)
     sides = (
         (names[0], samples.before, samples.before_from, samples.before_to),
         (names[1], samples.now, samples.now_from, samples.now_to),

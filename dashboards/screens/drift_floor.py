@@ -12,10 +12,9 @@ from compare.alerts.metrics import DIMENSIONS
 from dashboards.charts import drift as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import drift as questions
-from dashboards.questions import drift_samples
+from dashboards.questions import drift_samples, pairs
 from dashboards.questions.drift_samples import Part
 from dashboards.screens.alert_further import dimension
-from dashboards.screens.alert_parts import FILTERS
 from dashboards.screens.choose import choose_row
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
@@ -78,12 +77,12 @@ def _ranked(context: Context, found: pd.DataFrame, by: str, metric: str) -> None
         table = shown[["slice", "excess", "low", "high", "candidate", "floor", "requests", "bounded_by"]]
         table = table.assign(bounded_by=[say(f"drift.side_{name}") for name in table["bounded_by"]])
         chosen = choose_row(table, keys, "", f"floor-{by}", rows=15, columns=_columns(context, by))
-        if by not in FILTERS:
+        if by not in pairs.DIMENSIONS:
             return
         if not chosen:
             st.caption(say("drift.floor_choose"))
             return
-        where: dict[str, Any] = {FILTERS[by]: [chosen]}
+        where: dict[str, Any] = {by: [chosen]}
         if metric == FAULTS:
             where["side"] = "candidate_only"
         name = in_markdown(visible_line(chosen, 60))

@@ -14,13 +14,13 @@ from compare.rollback.decisions import Decision
 from compare.rollback.show import Status, status_of
 from compare.rollback.snapshots import Snapshot, read_snapshots
 from dashboards.questions import golden as questions
+from dashboards.questions.pairs import REGRESSIONS
 from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.words import Words
 
 MARKS = {"called": "▲", "not_called": "✓", "unknown": "?"}
 COLOURS: dict[str, Any] = {"called": "orange", "not_called": "green", "unknown": "gray"}
-REGRESSIONS = ["candidate_worse", "candidate_error"]
 LONGEST = 400
 
 

@@ -14,12 +14,12 @@ from compare.ship.words import percent
 from dashboards.charts import overview as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import overview as questions
+from dashboards.questions.pairs import REGRESSIONS
 from dashboards.questions.summary import Summary
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
 from dashboards.shell.palette import CANDIDATE, REFERENCE, SKY, VERDICTS
 
-REGRESSIONS = ["candidate_worse", "candidate_error"]
 ERROR = 0.05
 FEW_STEPS = 2
 

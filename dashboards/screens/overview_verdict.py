@@ -15,6 +15,7 @@ from compare.ship.words import percent, signed, whole
 from dashboards.charts import overview as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import overview as questions
+from dashboards.questions.pairs import DIMENSIONS
 from dashboards.screens import overview_words as words
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
@@ -28,8 +29,6 @@ COLOURS: dict[str, Any] = {
 }
 SHARES = ("exact_match", "edit_similarity", "field_agreement", "top1_agreement_forced_ratio")
 """Scores between 0 and 1."""
-FILTERS = ("route", "tenant", "language")
-"""Dimensions that the list of pairs is filtered by."""
 MOST_BARS = 8
 MOST_DISSENTING = 6
 LONGEST = 200
@@ -148,7 +147,7 @@ def _dissent(context: Context, verdict: ShipVerdict) -> None:
     st.markdown(f"#### {say('overview.dissent')}")
     for one in dissenting[:MOST_DISSENTING]:
         label = _dissent_label(context, one)
-        if one.dimension in FILTERS:
+        if one.dimension in DIMENSIONS:
             where: dict[str, Any] = {one.dimension: [one.value]}
             context.link("pairs", label, icon=":material/list:", side="candidate_only", **where)
         else:

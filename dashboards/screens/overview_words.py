@@ -11,6 +11,7 @@ from datetime import timedelta
 from compare.ship.decide import LEAST_CHOSEN
 from compare.ship.model import Need, ShipVerdict, SliceBound
 from compare.ship.words import about, percent, signed, whole
+from dashboards.screens.alert_further import dimension
 from dashboards.words import Words
 
 
@@ -97,11 +98,6 @@ def stretch(say: Words, time: timedelta) -> str:
     if seconds < 90:
         return say("overview.seconds", number=f"{seconds:.0f}")
     return length(say, seconds / 3600)
-
-
-def dimension(say: Words, name: str) -> str:
-    """What a slice is cut by."""
-    return say(f"overview.dimension_{name}")
 
 
 def slice_name(say: Words, one: SliceBound) -> str:

@@ -14,6 +14,11 @@ def known(number: Any) -> float | None:
     return None if number is None or pd.isna(number) else float(number)
 
 
+def unit_of(kind: Any) -> str:
+    """The unit in which a detector of this kind counts: the `kind` of `alerts_v1`."""
+    return {"bounded_mean": "score", "rank": "rank"}.get(str(kind), "rate")
+
+
 def value(say: Words, unit: str, number: Any, *, signed: bool = False) -> str:
     """A value of an alert's metric: `unit` is `rate`, `score`, `nats`, `ratio` or `rank`."""
     figure = known(number)
