@@ -125,6 +125,23 @@ class Planter:
         self.store.insert("served", tuple(row), [tuple(row.values())])
 
 
+def settings_file(experiment: str, folder: Path, candidate_url: str = "http://127.0.0.1:9") -> str:
+    """The least that the commands need of a settings file: an experiment, its endpoints and the store."""
+    return f"""
+[experiment]
+name = "{experiment}"
+reference = "full"
+candidates = ["q4"]
+models = {{"*" = {{full = "m", q4 = "m"}}}}
+[endpoints.full]
+url = "http://127.0.0.1:9"
+[endpoints.q4]
+url = "{candidate_url}"
+[store]
+url = "chdb://{folder}"
+"""
+
+
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> Path:
     made = tmp_path_factory.mktemp("rollback-store")

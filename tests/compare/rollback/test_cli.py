@@ -19,7 +19,7 @@ from compare.rollback.show import read_status, status_text
 from compare.rollback.sinks import SinkTeller
 from compare.rollback.tell import tell
 from ingest.errors import FatalError
-from tests.compare.rollback.conftest import Planter
+from tests.compare.rollback.conftest import Planter, settings_file
 
 
 class Down:
@@ -144,19 +144,6 @@ def test_a_call_holds_when_nobody_looks_any_more(called: Planter) -> None:
     assert "NOT WATCHED NOW" in status_text(status, later)
 
 
-CONFIG = """
-[experiment]
-name = "{name}"
-reference = "full"
-candidates = ["q4"]
-models = {{"*" = {{full = "m", q4 = "m"}}}}
-[endpoints.full]
-url = "http://127.0.0.1:9"
-[endpoints.q4]
-url = "http://127.0.0.1:9"
-[store]
-url = "chdb://{folder}"
-"""
 PAGER = '[notify.webhook.pager]\nurl = "http://127.0.0.1:9/"\n'
 
 
@@ -165,7 +152,7 @@ def test_who_is_told_is_not_said_before_it_was_tried(called: Planter, folder: Pa
     call = read_decisions(called.store, called.experiment)[0].decision_id
 
     def told(settings: str) -> tuple[list[str], list[str]]:
-        config.write_text(CONFIG.format(name=called.experiment, folder=folder) + settings)
+        config.write_text(settings_file(called.experiment, folder) + settings)
         which = ("--config", str(config))
         status = CliRunner().invoke(cli, ["rollback", "status", "--experiment", called.experiment, *which])
         explained = CliRunner().invoke(cli, ["rollback", "explain", call, *which]).stdout.splitlines()
@@ -179,7 +166,7 @@ def test_who_is_told_is_not_said_before_it_was_tried(called: Planter, folder: Pa
     untried = "webhook:pager of called: NOT YET TRIED; the next evaluation does"
     assert told(PAGER) == ([f"  told: {untried}"], [f"  {untried}"])
     # The settings of another experiment say nothing of this one's sinks.
-    config.write_text(CONFIG.format(name="other", folder=folder) + PAGER)
+    config.write_text(settings_file("other", folder) + PAGER)
     status = CliRunner().invoke(cli, ["rollback", "explain", call, "--config", str(config), "--json"])
     assert (json.loads(status.stdout)["sinks"], json.loads(status.stdout)["untried"]) == (None, [])
     tell(called.store, called.experiment, [SinkTeller(Down(), None)])
@@ -225,7 +212,7 @@ def test_a_snapshot_that_two_experiments_have_is_not_guessed(folder: Path, tmp_p
 
 def test_gnomon_watch_evaluates_with_a_settings_file(planter: Planter, folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "gnomon.toml"
-    config.write_text(CONFIG.format(name=planter.experiment, folder=folder))
+    config.write_text(settings_file(planter.experiment, folder))
     for _ in range(2):
         assert CliRunner().invoke(cli, ["watch", "--once", "--config", str(config)]).exit_code == 0
     status = CliRunner().invoke(cli, ["rollback", "status", "--config", str(config), "--json"])

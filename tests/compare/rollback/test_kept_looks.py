@@ -17,7 +17,7 @@ from compare.rollback.looks import Look
 from compare.rollback.runner import RollbackRunner
 from ingest.settings import EndpointSettings
 from ingest.settings_rollback import RollbackPage, RollbackRule, RollbackSettings
-from tests.compare.rollback.conftest import Planter
+from tests.compare.rollback.conftest import Planter, settings_file
 from tests.compare.rollback.pages import Pages
 
 URL = "http://127.0.0.1:9/metrics"
@@ -27,18 +27,7 @@ LOOKS = [
     Look(1120.0, {("b", (("gpu", '0"'),)): 3.0}),
     Look(1180.0, {}),
 ]
-CONFIG = """
-[experiment]
-name = "{name}"
-reference = "full"
-candidates = ["q4"]
-models = {{"*" = {{full = "m", q4 = "m"}}}}
-[endpoints.full]
-url = "http://127.0.0.1:9"
-[endpoints.q4]
-url = "{url}"
-[store]
-url = "chdb://{folder}"
+RULE = """
 [rollback]
 interval_s = 600
 hold_evaluations = 1
@@ -121,7 +110,7 @@ def test_a_rule_with_a_duration_fires_in_the_second_of_two_calls_of_watch_once(
     states = []
     with Pages() as pages:
         pages.gauge("waiting").set(6)
-        config.write_text(CONFIG.format(name=planter.experiment, url=pages.url, folder=folder))
+        config.write_text(settings_file(planter.experiment, folder, pages.url) + RULE.format(url=pages.url))
         for _ in range(2):
             command = [sys.executable, "-m", "compare.cli.main", "watch", "--once", "--config", str(config)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
