@@ -87,5 +87,5 @@ def _rule(
 
 
 def status_words(say: Words, status: str) -> str:
-    """A run's status with its mark."""
+    """The status of a run or case, with its mark."""
     return say("golden.run_status_failed" if status == "failed" else f"golden.status_{status}")

@@ -11,6 +11,11 @@ import streamlit as st
 ROW_PX = 35
 
 
+def table_height(count: int, most: int) -> int:
+    """The height (px) of a table of `count` rows that shows at most so many of them at once."""
+    return ROW_PX * (min(count, most) + 1) + 3
+
+
 def choose_row(
     table: pd.DataFrame,
     keys: Sequence[str],
@@ -32,7 +37,7 @@ def choose_row(
     chosen = st.dataframe(
         table,
         hide_index=True,
-        height=ROW_PX * (min(len(table), rows) + 1) + 3,
+        height=table_height(len(table), rows),
         on_select="rerun",
         selection_mode="single-row",
         column_config=columns,

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboards.charts.golden import status_words
 from dashboards.pair_views.word_diff import word_diff
 from dashboards.questions import golden as questions
 from dashboards.screens.choose import choose_row
@@ -99,14 +100,11 @@ def _choose(context: Context, cases: pd.DataFrame) -> str:
 
 def _row(context: Context, case: Mapping[Any, Any]) -> dict[str, Any]:
     say = context.say
-    failed = case["status"] == "failed"
     fields = f"{case['fields_right']}/{case['fields_expected']}" if case["fields_expected"] else ""
     return {
         say("golden.case_id"): visible_line(str(case["case_id"]), 80),
         say("golden.change"): say(f"golden.change_{case['change']}"),
-        say("golden.status"): say(
-            "golden.run_status_failed" if failed else f"golden.status_{case['status']}"
-        ),
+        say("golden.status"): status_words(say, str(case["status"])),
         say("golden.score"): known(case["score"]),
         say("golden.score_before"): known(case["score_before"]),
         say("golden.is_exact"): ""

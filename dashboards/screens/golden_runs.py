@@ -107,7 +107,7 @@ def _row(context: Context, run: Mapping[Any, Any]) -> dict[str, Any]:
     say, clock = context.say, context.clock
     told = (run["model"], run["quantization"], run["engine"], run["engine_version"])
     return {
-        say("golden.started_at", zone=clock.name): run["started_at"].tz_convert(clock.name).tz_localize(None),
+        say("golden.started_at", zone=clock.name): clock.wall_time(run["started_at"]),
         say("golden.endpoint"): visible_line(str(run["endpoint_name"]), 60),
         say("golden.status"): charts.status_words(say, str(run["status"])),
         say("golden.baseline"): say("golden.is_baseline") if run["is_baseline"] else "",

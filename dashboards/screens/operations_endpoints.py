@@ -100,7 +100,7 @@ def _row(
         "role": say(f"operations.role_{row['role']}"),
         "state": say(f"operations.state_{state}"),
         "away": int(mine["records"].sum()),
-        "last_failed": None if last is None else last.tz_convert(context.clock.name).tz_localize(None),
+        "last_failed": None if last is None else context.clock.wall_time(last),
         "errors": count,
         "calls_today": int(used.get("calls", 0)),
         "tokens_today": tokens,

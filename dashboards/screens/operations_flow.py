@@ -8,11 +8,11 @@ import streamlit as st
 from dashboards.charts import operations as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import operations as questions
+from dashboards.screens.choose import table_height
 from dashboards.screens.overview_accounts import accounts
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import visible_line
 
-ROW_PX = 35
 MOST_ROWS_SHOWN = 12
 
 
@@ -99,7 +99,7 @@ def show_partitions(context: Context) -> None:
             }
         ),
         hide_index=True,
-        height=ROW_PX * (min(len(found), MOST_ROWS_SHOWN) + 1) + 3,
+        height=table_height(len(found), MOST_ROWS_SHOWN),
         column_config={
             **{
                 name: number(say(f"operations.{name}"), format="localized")
@@ -128,7 +128,7 @@ def show_hours(context: Context) -> None:
     st.dataframe(
         found.assign(at=context.clock.wall(found["at"])),
         hide_index=True,
-        height=ROW_PX * (min(len(found), MOST_ROWS_SHOWN) + 1) + 3,
+        height=table_height(len(found), MOST_ROWS_SHOWN),
         column_config={
             "at": st.column_config.DatetimeColumn(
                 say("operations.hour", zone=context.clock.name), format="YYYY-MM-DD HH:mm"

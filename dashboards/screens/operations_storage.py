@@ -12,11 +12,11 @@ from compare.recipes import find_recipe
 from compare.store.errors import StoreQueryError
 from dashboards.asked import frame
 from dashboards.questions import storage as questions
+from dashboards.screens.choose import table_height
 from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hostile import visible_line
 from dashboards.shell.states import NO_RIGHT
 
-ROW_PX = 35
 MOST_ROWS_SHOWN = 12
 MIB = 1024 * 1024
 MOST_DAYS = 30
@@ -50,7 +50,7 @@ def show_storage(context: Context) -> None:
             }
         ),
         hide_index=True,
-        height=ROW_PX * (min(len(found), MOST_ROWS_SHOWN) + 1) + 3,
+        height=table_height(len(found), MOST_ROWS_SHOWN),
         column_config={
             "table": say("operations.table"),
             "disk": number(say("operations.disk"), format="%.2f"),
@@ -134,7 +134,7 @@ def _calls(context: Context, found: pd.DataFrame) -> None:
             }
         ),
         hide_index=True,
-        height=ROW_PX * (min(len(found), MOST_ROWS_SHOWN) + 1) + 3,
+        height=table_height(len(found), MOST_ROWS_SHOWN),
         column_config={
             **{name: say(f"operations.{name}") for name in ("day", "endpoint", "role")},
             **{

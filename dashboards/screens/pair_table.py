@@ -6,10 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.questions.pair import PairKey
+from dashboards.screens.choose import table_height
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import visible_line
 
-ROW_PX = 35
 NUMBER = "row"
 """The column of the rows' numbers, the first one."""
 
@@ -59,7 +59,7 @@ def show_pair_table(
         key=name,
         on_select="rerun",
         selection_mode=["single-row", "single-cell"],
-        height=ROW_PX * (min(len(shown), most_rows) + 1) + 3,
+        height=table_height(len(shown), most_rows),
         column_config={
             NUMBER: number(say("pairs.row"), width=55, pinned=True),
             "at": st.column_config.DatetimeColumn(

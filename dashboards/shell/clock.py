@@ -28,6 +28,10 @@ class Clock:
         """Aware times as naive ones of the wall clock there: tables and charts show them as they are."""
         return pd.to_datetime(times, utc=True).dt.tz_convert(self._zone).dt.tz_localize(None)
 
+    def wall_time(self, at: pd.Timestamp) -> pd.Timestamp:
+        """One aware time as a naive one, as `wall` makes them."""
+        return at.tz_convert(self._zone).tz_localize(None)
+
     def parse(self, text: str) -> datetime:
         """The time (UTC) that `2026-11-29 03:00` is there; an offset or Z in the text counts.
 

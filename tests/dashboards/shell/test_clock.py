@@ -27,6 +27,8 @@ def test_tables_show_the_wall_clock() -> None:
     walls = Clock("Europe/Berlin").wall(pd.Series([BEFORE, AFTER, None]))
     assert list(walls[:2]) == [pd.Timestamp("2026-10-25 02:30")] * 2
     assert walls.dt.tz is None
+    one = Clock("Europe/Berlin").wall_time(pd.Timestamp(AFTER))
+    assert (one, one.tz) == (pd.Timestamp("2026-10-25 02:30"), None)
     assert walls.isna()[2]
     assert Clock("Asia/Kathmandu").wall(pd.Series([BEFORE]))[0] == pd.Timestamp("2026-10-25 06:15")
 
