@@ -106,8 +106,15 @@ def verdict(
     --history it is 0.
     """
     if history:
-        if is_kept:
-            raise click.UsageError("give --keep or --history, not both")
+        made_only = {
+            "--keep": is_kept,
+            "--since": since,
+            "--until": until,
+            "--html": html_file,
+            "--markdown": markdown_file,
+        }
+        if given := [name for name, value in made_only.items() if value]:
+            raise click.UsageError(f"--history prints what was kept: it takes no {' or '.join(given)}")
         _print_history(experiment, candidate, rows, as_json, folder, config_file)
         return 0
     if margin is None:

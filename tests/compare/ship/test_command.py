@@ -101,7 +101,11 @@ def test_one_is_kept_and_listed(folder: Path, capsys: pytest.CaptureFixture[str]
             ("--experiment", "good", "--margin", "1%", "--keep", "--since", "2d"),
             "a kept verdict is of all pairs",
         ),
-        (("--experiment", "good", "--keep", "--history"), "give --keep or --history, not both"),
+        (
+            ("--experiment", "good", "--keep", "--history"),
+            "--history prints what was kept: it takes no --keep",
+        ),
+        (("--experiment", "good", "--history", "--since", "2d"), "it takes no --since"),
     ],
 )
 def test_errors_end_with_2(
