@@ -24,9 +24,8 @@ _LISTED = (
 _MATCHED = ("experiment", "candidate", "metric", "dimension", "slice", "group_key", "alert_id")
 """What a silence names, all or some."""
 _OF_PAIR = (
-    "topic_id, `partition`, `offset`, request_id, verdict, severity, probable_cause, route,"
-    " candidate_only_families, candidate_failure_kind, divergence_position, kl_forced_mean_nats,"
-    " cosine_similarity, edit_similarity, latency_ratio, mirrored_at"
+    "topic_id, `partition`, `offset`, request_id, verdict, candidate_only_families, candidate_failure_kind,"
+    " divergence_position"
 )
 
 
@@ -98,7 +97,7 @@ def hours(asked: Asked, alert: Mapping[str, Any], start: datetime, end: datetime
     """hour_at, pairs, observed, baseline, tolerated, statistic, threshold of the alert's own series."""
     return frame(
         asked,
-        "SELECT hour_at, pairs, observed, baseline, tolerated, statistic, threshold, recovery FROM drift_v1"
+        "SELECT hour_at, pairs, observed, baseline, tolerated, statistic, threshold FROM drift_v1"
         " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
         " AND metric = {metric:String} AND dimension = {dimension:String} AND slice = {slice:String}"
         " AND hour_at BETWEEN {start:DateTime('UTC')} AND {end:DateTime('UTC')} ORDER BY hour_at LIMIT 1000",

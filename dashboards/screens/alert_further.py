@@ -28,7 +28,7 @@ ROUND = timedelta(hours=12)
 def slice_words(say: Words, row: Mapping[str, Any] | pd.Series, limit: int = 80) -> str:
     """`route extract`, or the whole experiment; plain text."""
     if row["dimension"] == "experiment":
-        return say("alerts.whole")
+        return dimension(say, "experiment")
     return visible_line(f"{dimension(say, str(row['dimension']))} {row['slice']}", limit)
 
 

@@ -48,7 +48,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "acknowledged_short": ("acknowledged by {name}", "{name} 已确认"),
     "silenced_short": ("silenced until {time}", "静默至 {time}"),
     "choose": ("Select a row to see the alert.", "选择一行查看该告警。"),
-    "whole": ("whole experiment", "整个实验"),
     "lost": (
         "The link names an alert that the store does not hold (any more): {name}",
         "链接中的告警在存储中（已）不存在：{name}",
