@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from compare.result import VerdictKind
 from compare.store.errors import StoreBusyError, StoreQueryError
 from dashboards.questions import pairs as questions
-from dashboards.questions.pairs import SIDES, SORTS, Page, PairFilter, Place, Sort
+from dashboards.questions.pairs import REGRESSIONS, SIDES, SORTS, Page, PairFilter, Place, Sort
 from dashboards.questions.recent import MOST
 from dashboards.questions.search import TextSearch, search
 from dashboards.screens.pair_table import key_of, open_pair, show_pair_table
@@ -24,7 +24,7 @@ from dashboards.shell.reader import Cancelled
 ICON = ":material/list:"
 
 VIEWS: dict[str, dict[str, Any]] = {
-    "regressions": {"verdict": ["candidate_worse", "candidate_error"]},
+    "regressions": {"verdict": REGRESSIONS},
     "loops": {"family": ["repetition"], "side": "candidate_only"},
     "json": {"family": ["json"], "side": "candidate_only"},
     "near_ties": {"near_tie": "1", "sort": "newest"},
