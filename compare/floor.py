@@ -152,15 +152,19 @@ def _interval(spec: MetricSpec, moments: Moments, error: float) -> tuple[float |
     count, mean = moments.requests, moments.candidate - moments.floor
     if count < LEAST_REQUESTS:
         return None, None
+    span = None if spec.low is None or spec.high is None else spec.high - spec.low
     if moments.deviation > 0.0:
         half = float(stdtrit(count - 1, 1.0 - error / 2.0)) * moments.deviation / math.sqrt(count)
-        return mean - half, mean + half
-    if spec.low is None or spec.high is None:
+    elif span is not None:
+        # Every e_i is the same; one not seen in n requests has at most this rate (Clopper and Pearson).
+        half = (1.0 - (error / 2.0) ** (1.0 / count)) * span
+    else:
         # No spread was seen, and nothing bounds what was not seen.
         return None, None
-    # Every e_i is the same; an outcome not seen in n requests has at most this rate (Clopper and Pearson).
-    half = (1.0 - (error / 2.0) ** (1.0 / count)) * (spec.high - spec.low)
-    return mean - half, mean + half
+    if span is None:
+        return mean - half, mean + half
+    # No difference of two values is wider than the metric.
+    return max(mean - half, -span), min(mean + half, span)
 
 
 def _least(bounds: list[float | None]) -> float | None:

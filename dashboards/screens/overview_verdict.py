@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-import msgspec
 import pandas as pd
 import streamlit as st
 
@@ -27,8 +26,6 @@ COLOURS: dict[str, Any] = {
     "no_data": "gray",
     "mixed": "gray",
 }
-SHARES = ("exact_match", "edit_similarity", "field_agreement", "top1_agreement_forced_ratio")
-"""Scores between 0 and 1."""
 MOST_BARS = 8
 MOST_DISSENTING = 6
 LONGEST = 200
@@ -219,10 +216,6 @@ def _support(context: Context, verdict: ShipVerdict) -> None:
 def _support_cells(context: Context, support: Support) -> tuple[str, ...]:
     """The cells of `gnomon verdict`, the excess with its n, their few words in the page's language."""
     say, floor = context.say, support.floor
-    if floor is not None and support.metric in SHARES:
-        # A difference of two shares is within 1, which an interval of Student's t does not know.
-        low, high = (end if end is None else max(-1.0, min(1.0, end)) for end in (floor.low, floor.high))
-        support = msgspec.structs.replace(support, floor=msgspec.structs.replace(floor, low=low, high=high))
     cells = support_cells(support)
     if floor is not None:
         cells = (*cells[:-1], f"{cells[-1]}, n = {whole(floor.requests)}")

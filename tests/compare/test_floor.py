@@ -83,9 +83,18 @@ def test_no_spread_is_not_certainty() -> None:
     found = excess_over(_SPECS["exact_match"], "", Moments(10, 0.0, -1.0, 0.0), None)
     bound = binomtest(0, 10).proportion_ci(0.95, method="exact").high
     assert found is not None
-    assert (found.low, found.high) == pytest.approx((1.0 - bound, 1.0 + bound))
+    # The answers cannot differ more than always.
+    assert (found.low, found.high) == pytest.approx((1.0 - bound, 1.0))
+    middle = excess_over(_SPECS["exact_match"], "", Moments(10, -0.5, -1.0, 0.0), None)
+    assert middle is not None
+    assert (middle.low, middle.high) == pytest.approx((0.5 - bound, 0.5 + bound))
     unbounded = excess_over(_SPECS["kl_prefix_mean_nats"], "", Moments(10, 0.5, 0.0, 0.0), None)
     assert unbounded is not None and (unbounded.low, unbounded.high) == (None, None)
+
+
+def test_a_wide_interval_ends_where_the_metric_does() -> None:
+    found = excess_over(_SPECS["exact_match"], "", Moments(2, -0.5, -1.0, 0.7), None)
+    assert found is not None and (found.low, found.high) == (-1.0, 1.0)
 
 
 def test_one_request_has_no_interval_and_none_has_no_excess() -> None:
