@@ -160,6 +160,7 @@ class Course:
             slot.proxy.arm(points.trap_at(points.IN_MIGRATION, draw))
             slot.start(("migrate",))
             if slot.proxy.sprung.wait(SPRINGS_WITHIN_S):
+                slot.kill(points.IN_MIGRATION)
                 self.migration_kills = list(slot.kills)
                 self.say(f"{slot.run} killed {points.IN_MIGRATION}, on a database of its own")
         slot.proxy.arm(None)
@@ -194,14 +195,13 @@ class Course:
                 victim.proxy.arm(None)
                 point = points.AT_RANDOM
                 self.say(f"{victim.run}: no moment came {victim.point}")
-                victim.kill(point)
         else:
             if after_s is None and self.draw.random() < 0.6:
                 # While it works, and not only while it starts.
                 self._wait(victim, lambda: victim.proxy.inserts > inserts)
                 after_s = self.draw.uniform(0.0, 0.6)
             time.sleep(self.draw.uniform(0.0, _RANDOM_S) if after_s is None else after_s)
-            victim.kill(point)
+        victim.kill(point)
         if victim.ended_alone and victim.ended_alone[-1].startswith(f"{victim.run}:"):
             self.say(f"ended by itself: {victim.ended_alone[-1]}")
             if len(victim.ended_alone) >= _GIVES_UP_AFTER:

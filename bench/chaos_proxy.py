@@ -170,8 +170,9 @@ class Proxy:
             self._trap = trap
 
     def _spring(self) -> None:
-        self._strike()
+        # Said first: whoever waits for it must not see the process end before.
         self.sprung.set()
+        self._strike()
 
     async def _forward(self, request: web.Request, body: bytes) -> web.Response:
         headers = {n: v for n, v in request.headers.items() if n.lower() not in _NOT_FORWARDED}

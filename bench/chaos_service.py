@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,6 +103,8 @@ class Service:
         self._database = database
         self._child: ChildProcess | None = None
         self._is_stopping_only = False
+        self._striking = threading.Lock()
+        self._counted = ""
         self.proxy = Proxy(loop, setting.engine.url, self._struck)
 
     @property
@@ -143,21 +146,30 @@ class Service:
         self._child = ChildProcess(program, setting.folder / f"{self.run}.log", environ)
 
     def kill(self, point: str) -> None:
-        """SIGKILL, by pid. `point` says at which moment, for the count.
+        """SIGKILL, by pid, and wait for the end. `point` says at which moment, for the count.
 
-        A process that has ended by itself is noted instead.
+        A process that has ended by itself is noted instead; one that was killed already counts once.
         """
+        self._strike(point)
         child = self._child
-        if child is None or child.exit_code is not None:
-            ending = "never started" if child is None else f"exit code {child.exit_code}"
-            self.ended_alone.append(f"{self.run}: {ending}: {self.tail()}")
-            return
-        os.kill(child.pid, signal.SIGKILL)
-        self.kills.append(Killed(self.run, time.time(), point))
-        # Looked at sooner it would seem alive, and then to have ended by itself.
+        # Looked at sooner it would seem alive.
         until = time.monotonic() + _DIES_WITHIN_S
-        while child.exit_code is None and time.monotonic() < until:
+        while child is not None and child.exit_code is None and time.monotonic() < until:
             time.sleep(0.01)
+
+    def _strike(self, point: str) -> None:
+        # A trap's thread and the course's may both come to kill one run.
+        with self._striking:
+            child = self._child
+            if self._counted == self.run:
+                return
+            self._counted = self.run
+            if child is None or child.exit_code is not None:
+                ending = "never started" if child is None else f"exit code {child.exit_code}"
+                self.ended_alone.append(f"{self.run}: {ending}: {self.tail()}")
+                return
+            os.kill(child.pid, signal.SIGKILL)
+            self.kills.append(Killed(self.run, time.time(), point))
 
     def freeze_when_sprung(self) -> None:
         """From now on a trap stops the process with SIGSTOP instead of killing it."""
@@ -187,14 +199,12 @@ class Service:
         return "" if self._child is None else self._child.output_tail(3)
 
     def _struck(self) -> None:
-        # On the proxies' thread; the process may have ended by itself a moment ago.
+        # On the proxies' thread.
         child = self._child
-        if child is None or child.exit_code is not None:
-            return
-        if self._is_stopping_only:
+        if not self._is_stopping_only:
+            self._strike(self.point)
+        elif child is not None and child.exit_code is None:
             os.kill(child.pid, signal.SIGSTOP)
-        else:
-            self.kill(self.point)
 
 
 def left_behind(folder: Path) -> list[int]:
