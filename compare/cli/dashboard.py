@@ -67,7 +67,7 @@ def dashboard(
 
 def streamlit_command(script: Path, address: str, port: int) -> list[str]:
     """Return the command that serves a script."""
-    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    command = [sys.executable, "-m", "dashboards.serve", "run", str(script)]
     command += [f"--server.port={port}", f"--server.address={address}", "--server.headless=true"]
     command += ["--browser.gatherUsageStats=false", "--client.toolbarMode=minimal"]
     # Else a reader is shown tracebacks with this machine's paths.

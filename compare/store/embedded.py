@@ -100,6 +100,13 @@ def release(engine: Engine) -> None:
             engine.close()
 
 
+def close_engines() -> None:
+    """Close every engine that is open, whoever uses it: the process is about to end."""
+    with _engines_guard:
+        while _engines:
+            _engines.popitem()[1].close()
+
+
 def _open_engine(folder: Path, lock: FolderLock, role: str, max_memory_bytes: int) -> Engine:
     try:
         return Engine(folder, lock, role, max_memory_bytes)

@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -97,17 +98,26 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def explorer(filled: Path) -> Iterator[str]:
     """`gnomon dashboard` on the filled folder, as a person starts it; its address."""
+    with explorer_on(filled) as (address, child):
+        yield address
+        child.terminate()
+        # Also where a visitor's queries are under way.
+        assert child.wait(timeout=20) == 0
+
+
+@contextmanager
+def explorer_on(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`gnomon dashboard` on a folder, and its address."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
-    command = [str(GNOMON), "dashboard", "--dir", str(filled), "--port", str(port)]
+    command = [str(GNOMON), "dashboard", "--dir", str(folder), "--port", str(port)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as child:
         try:
             address = f"http://127.0.0.1:{port}"
             wait_until_healthy(address, child)
-            yield address
+            yield address, child
         finally:
-            child.terminate()
-            child.wait(timeout=20)
+            child.kill()
 
 
 def wait_until_healthy(address: str, child: subprocess.Popen[bytes]) -> None:
