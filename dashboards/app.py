@@ -10,7 +10,6 @@ from typing import Any
 
 import streamlit as st
 
-from compare.store.client import Store
 from dashboards.connection import connect
 from dashboards.screens import SCREENS
 from dashboards.shell import sign_in, states
@@ -18,6 +17,7 @@ from dashboards.shell.address import Address
 from dashboards.shell.clock import Clock, all_zones, is_zone
 from dashboards.shell.context import Context, choose_series, choose_window, utc_now
 from dashboards.shell.garbage import leave_out_modules
+from dashboards.shell.handles import Handles
 from dashboards.shell.reader import Answers, Reader
 from dashboards.words import LANGUAGES, Language, Words, language_of
 from ingest.errors import RetryError
@@ -28,16 +28,10 @@ LOOKED_AGAIN = "looked again"
 logger = logging.getLogger(__name__)
 
 
-@st.cache_resource(show_spinner=False, on_release=Store.close)
-def first_store() -> Store:
-    """The handle that the sessions' own are made from."""
-    return connect()
-
-
-@st.cache_resource(show_spinner=False, on_release=Store.close, scope="session")
-def store() -> Store:
-    """A handle of this session: calls on one wait for each other."""
-    return first_store().another()
+@st.cache_resource(show_spinner=False, on_release=Handles.close)
+def handles() -> Handles:
+    """Those of all sessions."""
+    return Handles(connect())
 
 
 @st.cache_resource(show_spinner=False)
@@ -49,8 +43,7 @@ def answers() -> Answers:
 def connect_anew() -> None:
     """Forget the store and its answers."""
     answers().forget()
-    store.clear()
-    first_store.clear()
+    handles.clear()
 
 
 def language() -> Language:
@@ -84,7 +77,7 @@ def around(say: Words, pages: Pages, visitor: sign_in.Visitor) -> Context | None
     It is drawn by the main script and not by the page, so that its values stay from page to page.
     """
     address = Address(say("shell.all"), say.language)
-    reader = Reader(store(), answers(), say, shows_text=visitor.shows_text)
+    reader = Reader(handles(), answers(), say, shows_text=visitor.shows_text)
     series = choose_series(reader, address, say)
     window = clock = None
     if series is not None:

@@ -7,6 +7,7 @@ inside a string never counts and a quoted function name always does.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ingest.errors import FatalError
 
@@ -26,6 +27,9 @@ _LEXER = re.compile(
 READING_WORDS = frozenset({"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN"})
 """First words of the statements that only read."""
 
+_LONGEST_KEPT = 16 * 1024
+"""A statement passes several readers on its way, and a page asks its own again and again."""
+
 _FORMAT_AT_END = re.compile(r"\bFORMAT\s+(\w+)\s*;?\s*$", re.IGNORECASE)
 
 
@@ -35,6 +39,11 @@ def words_of(sql: str) -> list[str]:
     A string literal is given as `'`, whatever it holds. Raises FatalError on an unclosed quote
     or comment, for such a text may hide a word.
     """
+    return list(_words_of(sql) if len(sql) <= _LONGEST_KEPT else _words_of.__wrapped__(sql))
+
+
+@lru_cache(maxsize=256)
+def _words_of(sql: str) -> tuple[str, ...]:
     words: list[str] = []
     for match in _LEXER.finditer(sql):
         kind = match.lastgroup
@@ -50,7 +59,7 @@ def words_of(sql: str) -> list[str]:
             words.append(match.group())
     if "/*" in "".join(words):
         raise FatalError("SQL has a comment that is never closed")
-    return words
+    return tuple(words)
 
 
 def lexemes(sql: str) -> list[tuple[str, str]]:

@@ -8,9 +8,10 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,13 +20,14 @@ from cachetools import TTLCache
 
 from compare.store.answer import Result, bytes_of
 from compare.store.client import Store
+from dashboards.shell.flights import Flight, Run
+from dashboards.shell.handles import Handles
 from dashboards.words import Words
 
 KEPT_S = 20.0
 KEPT_BYTES = 64 * 1024 * 1024
 NOTE_AFTER_S = 0.7
 LOOK_EVERY_S = 0.25
-LONGEST_GOODBYE_S = 5.0
 
 HIDDEN = "(hidden)"
 TEXT_VIEWS = frozenset(
@@ -70,10 +72,13 @@ class TextHidden(Exception):  # noqa: N818 - no error: a role without texts aske
 
 
 class Answers:
-    """Answers of the last seconds, of all sessions; the memory that they take is bounded."""
+    """Answers of the last seconds and questions under way, of all sessions; the memory that the answers take
+    is bounded.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: TTLCache[bytes, Result] = TTLCache(KEPT_BYTES, KEPT_S, clock, _bytes_of)
+        self._under_way: dict[bytes, Flight] = {}
         self._lock = threading.Lock()
 
     def get(self, question: bytes) -> Result | None:
@@ -81,22 +86,39 @@ class Answers:
         with self._lock:
             return self._kept.get(question)
 
-    def keep(self, question: bytes, answer: Result) -> None:
-        """Remember it, unless it alone would fill the memory."""
-        with self._lock, contextlib.suppress(ValueError):
-            self._kept[question] = answer
+    def ask(self, question: bytes, handles: Handles, run: Run) -> Flight:
+        """Ask, or join those who are asking the same, until `leave`; the answer is remembered."""
+        with self._lock:
+            flight = self._under_way.get(question)
+            if flight is not None and flight.join():
+                return flight
+            flight = self._under_way[question] = Flight()
+            flight.join()
+        flight.start(handles, run, partial(self._ended, question, flight))
+        return flight
 
     def forget(self) -> None:
-        """Ask anew from now on."""
+        """Ask anew from now on: what is under way was asked before."""
         with self._lock:
             self._kept.clear()
+            self._under_way.clear()
+
+    def _ended(self, question: bytes, flight: Flight, answer: Result | None) -> None:
+        with self._lock:
+            if self._under_way.get(question) is not flight:
+                return
+            del self._under_way[question]
+            if answer is not None:
+                # Not if it alone would fill the memory.
+                with contextlib.suppress(ValueError):
+                    self._kept[question] = answer
 
 
 class Reader:
     """Asks one store for one session. Called from the page's thread."""
 
-    def __init__(self, store: Store, answers: Answers, say: Words, *, shows_text: bool = True) -> None:
-        self._store = store
+    def __init__(self, handles: Handles, answers: Answers, say: Words, *, shows_text: bool = True) -> None:
+        self._handles = handles
         self._answers = answers
         self._say = say
         self.shows_text = shows_text
@@ -112,11 +134,14 @@ class Reader:
         Raises what the store raises, Cancelled, and TextHidden for texts that this session may not see.
         """
         self._check(sql)
-        question = msgspec.json.encode([self._store.where, sql, parameters, settings], enc_hook=str)
+        question = self._question(sql, parameters, settings)
         answer = self._answers.get(question)
         if answer is None:
-            answer = self._ask(question, lambda: self._store.query(sql, parameters, settings))
-            self._answers.keep(question, answer)
+            name = _not_cancelled(question)
+            flight = self._answers.ask(
+                question, self._handles, lambda store: store.query(sql, parameters, settings)
+            )
+            answer = self._waited_for(flight, name)
         return answer if self.shows_text else _without_text(answer)
 
     def some(
@@ -134,14 +159,19 @@ class Reader:
         For a download it may be called from any thread, and says nothing on the page.
         """
         self._check(sql)
+
+        def run(store: Store) -> Result:
+            return store.query_some(sql, parameters, settings, rows=rows, size=size)
+
         if is_download:
-            with self._store.another() as store:
-                answer = store.query_some(sql, parameters, settings, rows=rows, size=size)
+            with self._handles.lent() as store:
+                answer = run(store)
         else:
-            question = msgspec.json.encode([self._store.where, sql, parameters, settings, rows], enc_hook=str)
-            answer = self._ask(
-                question, lambda: self._store.query_some(sql, parameters, settings, rows=rows, size=size)
-            )
+            name = _not_cancelled(self._question(sql, parameters, settings, rows))
+            flight = Flight()
+            flight.join()
+            flight.start(self._handles, run, lambda _: None)
+            answer = self._waited_for(flight, name)
         return answer if self.shows_text else _without_text(answer)
 
     def forget(self) -> None:
@@ -152,23 +182,16 @@ class Reader:
         if not self.shows_text and not TEXT_VIEWS.isdisjoint(_WORD.findall(sql)):
             raise TextHidden
 
-    def _ask(self, question: bytes, run: Callable[[], Result]) -> Result:
-        name = f"cancelled-{hash(question):x}"
-        if st.session_state.get(name):
-            raise Cancelled(name)
-        asked: Future[Result] = Future()
+    def _question(self, *asked: Any) -> bytes:
+        return msgspec.json.encode([self._handles.where, *asked], enc_hook=str)
 
-        def ask() -> None:
-            try:
-                asked.set_result(run())
-            except BaseException as error:  # noqa: BLE001 - handed to the page's thread, whatever it is
-                asked.set_exception(error)
-
-        threading.Thread(target=ask, name="explorer-query", daemon=True).start()
-        with self._given_up_if_left(asked):
+    def _waited_for(self, flight: Flight, name: str) -> Result:
+        try:
             with contextlib.suppress(NotYet):
-                return asked.result(NOTE_AFTER_S)
-            return self._watched(asked, name)
+                return flight.asked.result(NOTE_AFTER_S)
+            return self._watched(flight.asked, name)
+        finally:
+            flight.leave()
 
     def _watched(self, asked: Future[Result], name: str) -> Result:
         began = time.monotonic() - NOTE_AFTER_S
@@ -184,20 +207,18 @@ class Reader:
                 place.empty()
                 return answer
 
-    @contextlib.contextmanager
-    def _given_up_if_left(self, asked: Future[Result]) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            if not asked.done():
-                self._store.interrupt()
-                # However it ends, nobody waits for that: an error would take the place of the rerun.
-                wait([asked], LONGEST_GOODBYE_S)
-
 
 def again(question: str) -> None:
     """Let a cancelled query be asked once more."""
     st.session_state.pop(question, None)
+
+
+def _not_cancelled(question: bytes) -> str:
+    """What the session's mark of a cancelled question is called. Raises Cancelled where it is set."""
+    name = f"cancelled-{hash(question):x}"
+    if st.session_state.get(name):
+        raise Cancelled(name)
+    return name
 
 
 def _mark(name: str) -> None:

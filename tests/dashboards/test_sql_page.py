@@ -22,6 +22,7 @@ from dashboards.questions import sql_box
 from dashboards.questions.sql_box import Statement
 from dashboards.screens.sql_result import table_of
 from dashboards.shell.clock import Clock
+from dashboards.shell.handles import Handles
 from dashboards.shell.reader import Answers, Reader, TextHidden
 from dashboards.shell.sign_in import VARIABLE
 from dashboards.words import Words
@@ -146,7 +147,7 @@ def test_recipes_that_touch_texts_are_told_by_any_mention() -> None:
 
 def test_the_first_rows_and_bytes_are_read_and_no_more(filled: Path) -> None:
     with open_store(StoreSettings(url=f"chdb://{filled}"), role="reader", over_port=True) as store:
-        reader = Reader(store, Answers(), Words("en"))
+        reader = Reader(Handles(store), Answers(), Words("en"))
         wide = sql_box.run(reader, Statement("SELECT repeat('x', 1000000) AS x FROM numbers(1000)"))
         assert wide.is_cut
         # 16 MiB of a million letters each.
@@ -154,7 +155,7 @@ def test_the_first_rows_and_bytes_are_read_and_no_more(filled: Path) -> None:
         narrow = sql_box.run(reader, Statement("SELECT {a:UInt8} AS b, NULL AS c", {"a": 7}))
         assert (narrow.column_names, narrow.rows, narrow.is_cut) == (("b", "c"), [(7, None)], False)
         assert sql_box.file_of(reader, Statement("SELECT '=1+1' AS f")) == b"f\r\n'=1+1\r\n"
-        blind = Reader(store, Answers(), Words("en"), shows_text=False)
+        blind = Reader(Handles(store), Answers(), Words("en"), shows_text=False)
         with pytest.raises(TextHidden):
             sql_box.file_of(blind, Statement("SELECT any(message) AS m FROM findings_v1"))
 

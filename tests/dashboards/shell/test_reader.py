@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from compare.store import Store, open_store
 from compare.store.errors import StoreQueryError
+from dashboards.shell.handles import Handles
 from dashboards.shell.reader import HIDDEN, KEPT_S, TEXT_VIEWS, Answers, Reader, TextHidden
 from dashboards.words import Words
 from ingest.settings import StoreSettings
@@ -26,7 +27,7 @@ def store(filled: Path) -> Iterator[Store]:
 
 def test_an_answer_is_remembered_for_its_time_and_for_its_question(store: Store) -> None:
     now = [0.0]
-    reader = Reader(store, Answers(lambda: now[0]), Words("en"))
+    reader = Reader(Handles(store), Answers(lambda: now[0]), Words("en"))
     sql = "SELECT generateUUIDv4() AS id, {n:UInt8} AS n"
     first = reader.query(sql, {"n": 1})
     assert reader.query(sql, {"n": 1}).rows == first.rows
@@ -41,7 +42,7 @@ def test_an_answer_is_remembered_for_its_time_and_for_its_question(store: Store)
 
 def test_an_account_without_texts_reads_no_view_and_no_column_of_them(store: Store) -> None:
     answers = Answers()
-    whole, blind = (Reader(store, answers, Words("en"), shows_text=shows) for shows in (True, False))
+    whole, blind = (Reader(Handles(store), answers, Words("en"), shows_text=shows) for shows in (True, False))
     for view in sorted(TEXT_VIEWS):
         for sql in (f"SELECT 1 FROM {view}", f"SELECT 1 FROM gnomon.`{view}` AS x LIMIT 1"):
             with pytest.raises(TextHidden):
@@ -60,7 +61,7 @@ def test_an_account_without_texts_reads_no_view_and_no_column_of_them(store: Sto
 
 def test_what_the_store_refuses_comes_to_the_page(store: Store) -> None:
     with pytest.raises(StoreQueryError, match="nowhere"):
-        Reader(store, Answers(), Words("en")).query("SELECT * FROM nowhere")
+        Reader(Handles(store), Answers(), Words("en")).query("SELECT * FROM nowhere")
 
 
 class Stopped(BaseException):
@@ -78,7 +79,7 @@ def test_a_run_that_is_stopped_frees_the_engine(filled: Path) -> None:
         open_store(settings, role="owner") as owner,
         open_store(settings, role="reader", over_port=True) as store,
     ):
-        reader = Reader(store, Answers(), cast(Words, say))
+        reader = Reader(Handles(store), Answers(), cast(Words, say))
         with pytest.raises(Stopped):
             # A minute, if nobody stops it.
             reader.query("SELECT count(sleepEachRow(0.1)) FROM numbers(600)", {}, {"max_block_size": 5})
@@ -98,13 +99,14 @@ def test_a_cancelled_query_is_not_asked_until_somebody_says_so(filled: Path) -> 
 
         from compare.store import open_store
         from dashboards.shell import states
+        from dashboards.shell.handles import Handles
         from dashboards.shell.reader import Answers, Cancelled, Reader
         from dashboards.words import Words
         from ingest.settings import StoreSettings
 
         with open_store(StoreSettings(url=f"chdb://{folder}"), role="reader", over_port=True) as store:
             try:
-                rows = Reader(store, Answers(), Words("en")).query("SELECT 41 + 1").rows
+                rows = Reader(Handles(store), Answers(), Words("en")).query("SELECT 41 + 1").rows
                 st.text(f"answered {rows[0][0]}")
             except Cancelled as error:
                 states.explain(error, Words("en"), lambda: None)
