@@ -9,8 +9,6 @@ it step by step.
 
 from __future__ import annotations
 
-import hashlib
-
 from compare.store.client import Store
 
 _COUNT_BITS = 32
@@ -28,11 +26,6 @@ def next_version(version: int, generation: int) -> int:
     if generation_of(version) > generation:
         raise ValueError(f"version {version} was written under a later lease than {generation}")
     return generation << _COUNT_BITS
-
-
-def lease_name(experiment: str) -> str:
-    """The name of the lease's tables: an experiment's own may hold what a table's may not."""
-    return f"alert_lease_{hashlib.sha256(experiment.encode()).hexdigest()[:16]}"
 
 
 def least_generation(store: Store, experiment: str) -> int:

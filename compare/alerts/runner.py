@@ -14,7 +14,7 @@ import msgspec
 from compare.alerts.alert import Alert, Severity
 from compare.alerts.alert_log import write_alerts
 from compare.alerts.catch_up import CatchUp, backlog
-from compare.alerts.fenced import generation_of, lease_name, least_generation, next_version
+from compare.alerts.fenced import generation_of, least_generation, next_version
 from compare.alerts.fold import FoldState
 from compare.alerts.life import run_life
 from compare.alerts.no_data_watch import NoDataWatch
@@ -23,7 +23,7 @@ from compare.alerts.sinks import open_sinks
 from compare.alerts.state import load_state, save_state
 from compare.alerts.status import RunnerStatus
 from compare.store.client import Store
-from compare.store.table_lease import TableLease
+from compare.store.table_lease import TableLease, lease_name
 from ingest.errors import GnomonError
 from ingest.settings_alerts import AlertSettings
 from ingest.settings_notify import NotifySettings
@@ -59,7 +59,7 @@ class AlertRunner:
         self._sinks = open_sinks(self._notify)
         what = f"the alert lease of {experiment}"
         self._lease = TableLease(
-            store, lease_name(experiment), what, lease_seconds=settings.lease_s, cluster=cluster
+            store, lease_name("alert", experiment), what, lease_seconds=settings.lease_s, cluster=cluster
         )
         self._no_data = NoDataWatch(store, settings, experiment, self._candidates)
         # A caller's own run and a scheduled one must not fold the same pairs side by side.

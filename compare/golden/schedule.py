@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,7 @@ from compare.golden.run_log import read_runs
 from compare.golden.session import Outcome, asked_endpoints, run_alone
 from compare.golden.sets import read_cases
 from compare.store.client import Store
-from compare.store.table_lease import TableLease
+from compare.store.table_lease import TableLease, lease_name
 from ingest.settings import Settings
 
 LOOK_S = 60.0
@@ -65,7 +64,7 @@ class GoldenSchedule:
         name = settings.experiment.name
         self._lease = TableLease(
             store,
-            f"golden_lease_{hashlib.sha256(name.encode()).hexdigest()[:16]}",
+            lease_name("golden", name),
             f"the golden runs of {name}",
             lease_seconds=LEASE_S,
             cluster=settings.store.cluster,

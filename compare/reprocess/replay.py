@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from compare.pipeline import Pipeline
 from compare.purged import PurgedPositions, read_purged
 from compare.redacted_logs import redacted_logs
 from compare.register import register_experiment
+from compare.reprocess.alone import AloneInserts, replaying_alone
 from compare.reprocess.answers import KnownAnswers
 from compare.reprocess.done import Done, StoredBefore, read_done
 from compare.reprocess.experiment import group_of, require_new_or_own
@@ -107,7 +107,7 @@ def run_replay(
     """Run what the plan found, until all has its outcome or a signal comes; then the rollups are rebuilt.
 
     Run again after a kill, with the same settings and choice, it goes on where it was. Raises FatalError if
-    it cannot begin or go on.
+    it cannot begin or go on, as when another process replays into the same experiment.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     redactor = redactor_of(settings.redaction)
@@ -116,16 +116,27 @@ def run_replay(
             signals = stack.enter_context(StopSignals())
         stack.enter_context(redacted_logs(redactor))
         register_experiment(store, settings)
-        if plan.is_resumed:
-            _clear(store, settings, plan)
+        lease = stack.enter_context(replaying_alone(store, settings))
+        plan = _as_of_now(store, settings, plan)
+        _clear(store, settings, plan)
         # The floor that the source experiment has shown: the same reference, the same requests.
         limit = near_tie_nats(store, plan.source, settings.compare.near_tie_nats)
         comparing = msgspec.structs.replace(settings.compare, near_tie_nats=limit)
         compare = stack.enter_context(CompareProcess(msgspec.structs.replace(settings, compare=comparing)))
-        replay = _Replay(settings, store, plan, options, compare, redactor, read_purged(store), signals)
+        inserts = AloneInserts(store, lease)
+        replay = _Replay(
+            settings, store, inserts, plan, options, compare, redactor, read_purged(store), signals
+        )
         report = asyncio.run(replay.run(on_progress))
         RollupRunner(stack.enter_context(open_store(settings.store, role="any")), settings.store).run_once()
     return report
+
+
+def _as_of_now(store: Store, settings: Settings, plan: ReplayPlan) -> ReplayPlan:
+    """The plan, without what another run did since it was made."""
+    experiment = settings.experiment
+    done = read_done(store, experiment.name, group_of(experiment.name), experiment.candidates)
+    return msgspec.structs.replace(plan, done=done, remaining=done.remaining(plan.remaining))
 
 
 def _clear(store: Store, settings: Settings, plan: ReplayPlan) -> None:
@@ -141,6 +152,7 @@ def _clear(store: Store, settings: Settings, plan: ReplayPlan) -> None:
 class _Replay(msgspec.Struct):
     settings: Settings
     store: Store
+    inserts: AloneInserts
     plan: ReplayPlan
     options: ReplayOptions
     compare: Compare
@@ -180,7 +192,7 @@ class _Replay(msgspec.Struct):
                 intake=StoredIntake(experiment, source.request, self.purged),
                 replayer=replayer,
                 compare=self.compare,
-                writer=Writer(_Shared(self.store), stop_writing, group=group, redactor=self.redactor),
+                writer=Writer(self.inserts, stop_writing, group=group, redactor=self.redactor),
                 dead_letters=_RowsOnly(),
                 delivery=delivery,
                 stop_writing=stop_writing,
@@ -205,24 +217,6 @@ class _Replay(msgspec.Struct):
             answers=dict(known.counts),
             is_whole=source.is_exhausted and counters.outcomes >= source.handed_over,
         )
-
-
-class _Shared(msgspec.Struct):
-    """Writes no `requests`: they are there, as they came, and shall not be kept any longer for this."""
-
-    store: Store
-
-    def insert_columns(
-        self,
-        table: str,
-        columns: Mapping[str, Sequence[Any]],
-        *,
-        dedup_token: str | None = None,
-        query_id: str | None = None,
-    ) -> None:
-        """See `Store.insert_columns`."""
-        if table != "requests":
-            self.store.insert_columns(table, columns, dedup_token=dedup_token, query_id=query_id)
 
 
 class _RowsOnly:

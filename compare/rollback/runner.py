@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ from compare.rollback.hysteresis import Standing, fold
 from compare.rollback.kept_looks import encode, read_looks
 from compare.rollback.tell import Teller, tell
 from compare.store.client import Store
-from compare.store.table_lease import TableLease
+from compare.store.table_lease import TableLease, lease_name
 from ingest.load_settings import settings_hash
 from ingest.settings import Settings
 
@@ -57,7 +56,7 @@ class RollbackRunner:
         }
         self._lease = TableLease(
             store,
-            f"rollback_lease_{hashlib.sha256(self._experiment.encode()).hexdigest()[:16]}",
+            lease_name("rollback", self._experiment),
             f"the rollback lease of {self._experiment}",
             lease_seconds=settings.alerts.lease_s,
             cluster=settings.store.cluster,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from compare.ship.read import read_verdict
 from compare.ship.statements import bound_line, headline
 from compare.store.answer import Result
 from compare.store.client import Store
-from compare.store.table_lease import TableLease
+from compare.store.table_lease import TableLease, lease_name
 from ingest.errors import RetryError
 from ingest.settings_verdict import VerdictSettings
 
@@ -54,7 +53,7 @@ class VerdictSchedule:
         self._running = threading.Lock()
         self._lease = TableLease(
             store,
-            f"verdict_lease_{hashlib.sha256(experiment.encode()).hexdigest()[:16]}",
+            lease_name("verdict", experiment),
             f"the verdicts of {experiment}",
             lease_seconds=LEASE_S,
             cluster=cluster,

@@ -14,6 +14,7 @@ that (`generation` is the fence: it grows with every holder).
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
@@ -33,6 +34,11 @@ from ingest.errors import FatalError, RetryError
 _TABLE_EXISTS = 57
 
 _log = logging.getLogger(__name__)
+
+
+def lease_name(kind: str, experiment: str) -> str:
+    """The name of an experiment's lease of this kind: its own may hold what a table's may not."""
+    return f"{kind}_lease_{hashlib.sha256(experiment.encode()).hexdigest()[:16]}"
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -76,6 +82,11 @@ class TableLease:
     def is_held(self) -> bool:
         """Whether it is ours for certain now, by our own clock: it goes on while a process is stopped."""
         return self._renewer is not None and not self._is_lost and _clock() < self._valid_until
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process has taken it since; what only ran out may be renewed yet."""
+        return self._is_lost
 
     def take(self, *, at_least: int = 1) -> bool:
         """Take the lease if nobody has it, and begin to renew it.

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from compare.alerts.fenced import generation_of, lease_name
+from compare.alerts.fenced import generation_of
 from compare.alerts.runner import AlertRunner
 from compare.alerts.state import load_state
 from compare.store.client import Store
-from compare.store.table_lease import leases_of
+from compare.store.table_lease import lease_name, leases_of
 from ingest.settings_alerts import AlertSettings
 from ingest.settings_notify import NotifySettings, WebhookSink
 from tests.compare.alerts.conftest import Writer
@@ -152,10 +152,10 @@ def test_killed_at_any_step_the_next_one_takes_over_and_nothing_is_missed_or_dou
     finally:
         holder.kill()
         holder.communicate()
-    (dead,) = leases_of(store, lease_name(writer.experiment))[0].values()
+    (dead,) = leases_of(store, lease_name("alert", writer.experiment))[0].values()
     heir = runner(writer, receiver.notify)
     until_it_leads(heir)
-    (taken,) = leases_of(store, lease_name(writer.experiment))[0].values()
+    (taken,) = leases_of(store, lease_name("alert", writer.experiment))[0].values()
     # Not before the dead one's lease ran out, which it did in its time: nobody renews it.
     assert dead.since + timedelta(seconds=LEASE_S) <= dead.until <= taken.since
     # A notice that was not yet due in the run of the heir's takeover comes with the next one.
@@ -189,12 +189,12 @@ def test_a_holder_that_slept_past_its_lease_changes_nothing(
         heir = runner(writer, receiver.notify)
         heir.start()
         wait_for(lambda: writer.folded() == 40)
-        leader = leases_of(store, lease_name(writer.experiment))[0]
+        leader = leases_of(store, lease_name("alert", writer.experiment))[0]
         sleeper.send_signal(signal.SIGCONT)
         time.sleep(4 * SETTINGS.interval_s)
         store_pairs(writer, 40, 44)
         wait_for(lambda: writer.folded() == 44)
-        assert leases_of(store, lease_name(writer.experiment))[0].keys() == leader.keys()
+        assert leases_of(store, lease_name("alert", writer.experiment))[0].keys() == leader.keys()
         assert heir.read_status().is_leader
         heir.stop()
         # It is alive, and takes its turn once the lease is given back.
@@ -261,8 +261,8 @@ def test_the_generation_grows_even_if_the_leases_tables_were_dropped(writer: Wri
         runner(writer, NotifySettings()).run_once()
         store_pairs(writer, 2, 3)
     before = load_state(store, writer.experiment, writer.candidate)[0].version
-    for generation in leases_of(store, lease_name(writer.experiment))[0]:
-        store.command(f"DROP TABLE {lease_name(writer.experiment)}_{generation} SYNC")
+    for generation in leases_of(store, lease_name("alert", writer.experiment))[0]:
+        store.command(f"DROP TABLE {lease_name('alert', writer.experiment)}_{generation} SYNC")
     store_pairs(writer, 3, 5)
     runner(writer, NotifySettings()).run_once()
     after = load_state(store, writer.experiment, writer.candidate)[0].version
