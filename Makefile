@@ -51,10 +51,13 @@ check: $(INSTALLED) ## Lint, format, types, import direction, dead code, spellin
 	@$(BIN)/codespell $(PUBLIC_WORDS)
 	@$(BIN)/python .ci/check_pins.py
 
-audit: $(INSTALLED) ## Ask the registry for known vulnerabilities of what is pinned (needs its advisories)
+audit: $(INSTALLED) ## Ask the registry which pins are withdrawn or known to be vulnerable (minutes)
 	@$(BIN)/python -m venv .venv/audit
-	@.venv/audit/bin/python -m pip install -q --disable-pip-version-check pip-audit==2.10.1
-	@.venv/audit/bin/pip-audit --disable-pip --no-deps -r constraints.txt
+	@.venv/audit/bin/python -m pip install -q --disable-pip-version-check pip==26.3 pip-audit==2.10.1
+	@.venv/audit/bin/python -m pip install -q --disable-pip-version-check --dry-run --ignore-installed --no-deps \
+	  --report .venv/audit/report.json -r constraints.txt
+	@.venv/audit/bin/python .ci/check_withdrawn.py .venv/audit/report.json
+	@.venv/audit/bin/pip-audit --strict --disable-pip --no-deps -r constraints.txt
 
 test: system $(INSTALLED) check ## Set up, then every check and test (side by side: make test WORKERS=2)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
