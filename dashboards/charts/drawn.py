@@ -13,6 +13,8 @@ import streamlit as st
 from altair.utils import schemapi
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboards.charts.spec import Spec
+
 Drawn = alt.Chart | alt.LayerChart | alt.VConcatChart
 
 schemapi.disable_debug_mode()
@@ -28,8 +30,11 @@ class _Unchecked:
         return self._chart.to_dict(validate=False)
 
 
-def draw(chart: Drawn, place: DeltaGenerator | None = None) -> None:
+def draw(chart: Drawn | Spec, place: DeltaGenerator | None = None) -> None:
     """Show the chart here, or at a place of the page."""
+    if isinstance(chart, dict):
+        (place or st).vega_lite_chart(chart)
+        return
     unchecked = cast(alt.Chart, _Unchecked(chart))
     if place is None:
         st.altair_chart(unchecked)

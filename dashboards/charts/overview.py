@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
 
-import altair as alt
-import pandas as pd
-
-from dashboards.charts.times import time_axis
-from dashboards.shell.clock import Clock
+from dashboards.charts.spec import Spec, field, rows, scale, time, time_tip
 from dashboards.shell.palette import CANDIDATE, GOOD, NEUTRAL, PURPLE, REFERENCE, VERDICTS
 from dashboards.words import Words
 
@@ -30,233 +28,267 @@ _SIDES = {
 """Beside the margin: the colour and the shape."""
 
 
-def bounds(rows: pd.DataFrame, margin: float, say: Words) -> alt.LayerChart:
+def bounds(slices: Sequence[Mapping[str, Any]], margin: float, say: Words) -> Spec:
     """Each slice's interval as a bar with its excess as a point, the margin as a dashed line.
 
-    `rows`: slice, excess, low, high, pairs, side (`over`, `under` or `across` the margin); the whole first.
+    `slices`: slice, excess, low, high, pairs, side (`over`, `under` or `across` the margin); the whole first.
     """
-    seen = [0.0, margin, rows["low"].iloc[0], rows["high"].iloc[0], *rows["excess"]]
+    seen = [0.0, margin, slices[0]["low"], slices[0]["high"], *(one["excess"] for one in slices)]
     # The whole and the rates seen set the scale: one slice of three pairs would flatten the rest.
     pad = max(0.15 * (max(seen) - min(seen)), 1e-6)
     left, right = max(min(seen) - pad, -1.0), min(max(seen) + pad, 1.0)
-    signs = {
-        side: (say(f"overview.chart_{side}"), *sign)
-        for side, sign in _SIDES.items()
-        if side in set(rows["side"])
-    }
-    names = {side: sign[0] for side, sign in signs.items()}
-    drawn = rows.assign(
-        side=rows["side"].map(names),
-        left=rows["low"].clip(left, right),
-        right=rows["high"].clip(left, right),
-        at=rows["excess"].clip(left, right),
-    )
-    scale = alt.Scale(domain=list(names.values()), range=[colour for _, colour, _ in signs.values()])
+    found = {one["side"] for one in slices}
+    signs = {say(f"overview.chart_{side}"): (side, *sign) for side, sign in _SIDES.items() if side in found}
+    names = {side: name for name, (side, *_) in signs.items()}
+    drawn = [
+        {
+            **one,
+            "side": names[one["side"]],
+            **{
+                edge: min(max(one[name], left), right)
+                for edge, name in (("left", "low"), ("right", "high"), ("at", "excess"))
+            },
+        }
+        for one in slices
+    ]
     side = say("overview.chart_side")
-    base = alt.Chart(drawn).encode(
-        y=alt.Y(
-            "slice:N", sort=list(rows["slice"]), title=None, axis=alt.Axis(labelLimit=160, labelOverlap=False)
+    shared = {
+        "y": field(
+            "slice:N",
+            sort=[one["slice"] for one in slices],
+            title=None,
+            axis={"labelLimit": 160, "labelOverlap": False},
         ),
-        color=alt.Color("side:N", scale=scale, legend=alt.Legend(orient="bottom", title=side)),
-        tooltip=[
-            alt.Tooltip("slice:N", title=say("overview.chart_slice")),
-            alt.Tooltip("excess:Q", title=say("overview.chart_excess"), format="+.3%"),
-            alt.Tooltip("low:Q", title=say("overview.chart_low"), format="+.3%"),
-            alt.Tooltip("high:Q", title=say("overview.chart_high"), format="+.3%"),
-            alt.Tooltip("side:N", title=side),
-            alt.Tooltip("pairs:Q", title=say("overview.chart_pairs"), format=","),
+        "color": field(
+            "side:N",
+            scale=scale({name: colour for name, (_, colour, _) in signs.items()}),
+            legend={"orient": "bottom", "title": side},
+        ),
+        "tooltip": [
+            field("slice:N", title=say("overview.chart_slice")),
+            field("excess:Q", title=say("overview.chart_excess"), format="+.3%"),
+            field("low:Q", title=say("overview.chart_low"), format="+.3%"),
+            field("high:Q", title=say("overview.chart_high"), format="+.3%"),
+            field("side:N", title=side),
+            field("pairs:Q", title=say("overview.chart_pairs"), format=","),
         ],
-    )
-    x = alt.X(
+    }
+    x = field(
         "left:Q",
         title=say("overview.chart_bounds"),
-        scale=alt.Scale(domain=[left, right], nice=False),
-        axis=alt.Axis(format=".2~%"),
+        scale={"domain": [left, right], "nice": False},
+        axis={"format": ".2~%"},
     )
-    bars = base.mark_bar(height=6, opacity=0.8).encode(x=x, x2=alt.X2("right:Q"))
-    dots = base.mark_point(filled=True, size=90, opacity=1).encode(
-        x=alt.X("at:Q"),
-        shape=alt.Shape(
-            "side:N",
-            scale=alt.Scale(domain=list(names.values()), range=[shape for *_, shape in signs.values()]),
-            legend=None,
-        ),
-    )
-    lines = pd.DataFrame({"at": [margin], "what": [f"{say('overview.chart_margin')} {100 * margin:g} %"]})
-    zero = (
-        alt.Chart(pd.DataFrame({"at": [0.0]})).mark_rule(color=NEUTRAL, opacity=0.6).encode(x=alt.X("at:Q"))
-    )
-    rule = (
-        alt.Chart(lines)
-        .mark_rule(color=PURPLE, strokeDash=[5, 4], strokeWidth=2)
-        .encode(x=alt.X("at:Q"), tooltip=alt.Tooltip("what:N", title=" "))
-    )
-    name = (
-        alt.Chart(lines)
-        .mark_text(color=PURPLE, align="left", dx=4, dy=-4, baseline="bottom")
-        .encode(x=alt.X("at:Q"), y=alt.YValue(0), text=alt.Text("what:N"))  # type: ignore[no-untyped-call]
-    )
-    chart: alt.LayerChart = alt.layer(
-        zero,
-        bars,
-        dots,
-        rule,
-        name,  # type: ignore[assignment]
-        height=ROW_PX * len(rows) + 130,
-    )
-    return chart
+    shapes = scale({name: shape for name, (_, _, shape) in signs.items()})
+    at = {"x": field("at:Q")}
+    zero = {
+        "data": rows([{"at": 0.0}]),
+        "mark": {"type": "rule", "color": NEUTRAL, "opacity": 0.6},
+        "encoding": at,
+    }
+    intervals = {
+        "data": rows(drawn),
+        "encoding": shared,
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": 6, "opacity": 0.8},
+                "encoding": {"x": x, "x2": {"field": "right"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+                "encoding": {**at, "shape": field("side:N", scale=shapes, legend=None)},
+            },
+        ],
+    }
+    name = f"{say('overview.chart_margin')} {100 * margin:g} %"
+    limit = {
+        "data": rows([{"at": margin, "what": name}]),
+        "encoding": at,
+        "layer": [
+            {
+                "mark": {"type": "rule", "color": PURPLE, "strokeDash": [5, 4], "strokeWidth": 2},
+                "encoding": {"tooltip": field("what:N", title=" ")},
+            },
+            {
+                "mark": {
+                    "type": "text",
+                    "color": PURPLE,
+                    "align": "left",
+                    "baseline": "bottom",
+                    "dx": 4,
+                    "dy": -4,
+                },
+                "encoding": {"y": {"value": 0}, "text": field("what:N")},
+            },
+        ],
+    }
+    return {"layer": [zero, intervals, limit], "height": ROW_PX * len(drawn) + 130}
 
 
-def verdict_bar(counts: pd.DataFrame, say: Words) -> alt.LayerChart:
-    """One bar, a stretch a verdict, in the order of the palette. `counts`: verdict, pairs."""
-    order = [name for name in VERDICTS if name in set(counts["verdict"])]
-    drawn = counts.assign(
-        place=counts["verdict"].map(order.index),
-        share=counts["pairs"] / counts["pairs"].sum(),
-        one="",
-    ).sort_values("place")
-    drawn["label"] = [
-        f"{pairs:,}" if share >= LEAST_LABELLED else ""
-        for pairs, share in zip(drawn["pairs"], drawn["share"], strict=True)
+def verdict_bar(counts: Mapping[str, int], say: Words) -> Spec:
+    """One bar, a stretch a verdict, in the order of the palette. `counts`: pairs of each verdict."""
+    order = [name for name in VERDICTS if name in counts]
+    whole = sum(counts.values())
+    shares = [counts[name] / whole for name in order]
+    drawn = [
+        {
+            "verdict": name,
+            "pairs": counts[name],
+            "place": place,
+            "share": share,
+            "one": "",
+            "label": f"{counts[name]:,}" if share >= LEAST_LABELLED else "",
+            "ink": "white" if name in DARK else "black",
+            "middle": end - share / 2,
+        }
+        for place, (name, share, end) in enumerate(zip(order, shares, accumulate(shares), strict=True))
     ]
-    drawn["ink"] = ["white" if name in DARK else "black" for name in drawn["verdict"]]
-    drawn["middle"] = drawn["share"].cumsum() - drawn["share"] / 2
-    scale = alt.Scale(domain=order, range=[VERDICTS[name] for name in order])
-    bar = (
-        alt.Chart(drawn)
-        .mark_bar(height=34, stroke="white", strokeWidth=0.5)
-        .encode(
-            x=alt.X("share:Q", title=None, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y("one:N", title=None, axis=None),
-            order=alt.Order("place:Q"),
-            color=alt.Color(
+    bar = {
+        "mark": {"type": "bar", "height": 34, "stroke": "white", "strokeWidth": 0.5},
+        "encoding": {
+            "x": field("share:Q", title=None, axis={"format": "%"}, scale={"domain": [0, 1]}),
+            "y": field("one:N", title=None, axis=None),
+            "order": field("place:Q"),
+            "color": field(
                 "verdict:N",
-                scale=scale,
+                scale=scale({name: VERDICTS[name] for name in order}),
                 sort=order,
-                legend=alt.Legend(orient="bottom", title=None, columns=3),
+                legend={"orient": "bottom", "title": None, "columns": 3},
             ),
-            tooltip=[
-                alt.Tooltip("verdict:N", title=say("overview.verdicts")),
-                alt.Tooltip("pairs:Q", title=say("overview.chart_pairs"), format=","),
-                alt.Tooltip("share:Q", title="%", format=".2%"),
+            "tooltip": [
+                field("verdict:N", title=say("overview.verdicts")),
+                field("pairs:Q", title=say("overview.chart_pairs"), format=","),
+                field("share:Q", title="%", format=".2%"),
             ],
-        )
-    )
-    text = (
-        alt.Chart(drawn)
-        .mark_text(fontWeight="bold")
-        .encode(
-            x=alt.X("middle:Q"),
-            y=alt.Y("one:N", axis=None),
-            text=alt.Text("label:N"),
-            color=alt.Color("ink:N", scale=None, legend=None),
-        )
-    )
-    chart: alt.LayerChart = alt.layer(bar, text, height=80 + 24 * -(-len(order) // 3))  # type: ignore[assignment]
-    return chart
+        },
+    }
+    text = {
+        "mark": {"type": "text", "fontWeight": "bold"},
+        "encoding": {
+            "x": field("middle:Q"),
+            "y": field("one:N", axis=None),
+            "text": field("label:N"),
+            "color": field("ink:N", scale=None, legend=None),
+        },
+    }
+    height = 80 + 24 * -(-len(order) // 3)
+    return {"layer": [{"data": rows(drawn), "layer": [bar, text]}], "height": height}
 
 
-def fault_bar(counts: pd.DataFrame, say: Words) -> alt.Chart:
+def fault_bar(counts: Sequence[tuple[str, str, int]], say: Words) -> Spec:
     """Faults on one side only, by family. `counts`: family, side, pairs."""
-    colours = {"candidate only": CANDIDATE, "reference only": REFERENCE}
-    colours = {side: colour for side, colour in colours.items() if side in set(counts["side"])}
+    found = {side for _, side, _ in counts}
+    colours = {
+        side: colour
+        for side, colour in (("candidate only", CANDIDATE), ("reference only", REFERENCE))
+        if side in found
+    }
     names = {side: say(f"overview.side_{side}") for side in colours}
-    chart: alt.Chart = (
-        alt.Chart(counts.assign(side=counts["side"].map(names)))
-        .mark_bar()
-        .encode(
-            x=alt.X("pairs:Q", title=say("overview.chart_pairs"), axis=alt.Axis(tickMinStep=1)),
-            y=alt.Y("family:N", title=None),
-            yOffset=alt.YOffset("side:N", sort=list(names.values())),
-            color=alt.Color(
+    bars = {
+        "data": rows(
+            {"family": family, "side": names[side], "pairs": pairs} for family, side, pairs in counts
+        ),
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": field("pairs:Q", title=say("overview.chart_pairs"), axis={"tickMinStep": 1}),
+            "y": field("family:N", title=None),
+            "yOffset": field("side:N", sort=list(names.values())),
+            "color": field(
                 "side:N",
-                scale=alt.Scale(domain=list(names.values()), range=list(colours.values())),
-                legend=alt.Legend(orient="bottom", title=None),
+                scale=scale({names[side]: colour for side, colour in colours.items()}),
+                legend={"orient": "bottom", "title": " "},
             ),
-            tooltip=[
-                alt.Tooltip("family:N", title=say("overview.family")),
-                alt.Tooltip("side:N", title=say("overview.side")),
-                alt.Tooltip("pairs:Q", title=say("overview.chart_pairs"), format=","),
+            "tooltip": [
+                field("family:N", title=say("overview.family")),
+                field("side:N", title=say("overview.side")),
+                field("pairs:Q", title=say("overview.chart_pairs"), format=","),
             ],
-        )
-        .properties(height=34 * counts["family"].nunique() + 70)
-    )
-    return chart
+        },
+    }
+    return {"layer": [bars], "height": 34 * len({family for family, *_ in counts}) + 70}
+
+
+Line = tuple[str, str, Sequence[float | None], Sequence[int]]
 
 
 def over_time(
-    steps: pd.DataFrame,
-    lines: Sequence[tuple[str, str, str, str]],
+    at: Sequence[str],
+    lines: Sequence[Line],
     title: str,
-    marks: pd.DataFrame,
-    clock: Clock,
+    marks: Sequence[tuple[str, str]],
+    zone: str,
     say: Words,
     form: str = ".4f",
-) -> alt.LayerChart:
+) -> Spec:
     """Figures of both sides or kinds over time, with a dashed line where what served changed.
 
-    `steps`: at (UTC), and for each of `lines` (column, column of its n, name, colour) its columns; a step
-    without a value is left out. `marks`: at (UTC), what. `form` is d3's, of the values.
+    `at`: a step's time (`wall_texts`). `lines`: name, colour, a value a step and its n; a step without a
+    value is left out. `marks`: time and what. `form` is d3's, of the values; `zone` is the times'.
     """
-    at = clock.wall(steps["at"])
-    long = pd.concat(
-        pd.DataFrame({"at": at, "value": steps[column].astype(float), "n": steps[count], "line": name})
-        for column, count, name, _ in lines
-    ).dropna(subset=["value"])
-    drawn = set(long["line"])
-    lines = [one for one in lines if one[2] in drawn]
-    names = [name for _, _, name, _ in lines]
-    legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=0) if len(lines) > 1 else None
-    time = say("overview.axis_time", zone=clock.name)
-    one = alt.Chart(long).encode(
-        x=alt.X("at:T", title=time, axis=time_axis()),
-        y=alt.Y(
-            "value:Q",
-            title=title,
-            scale=alt.Scale(zero=True),
-            axis=alt.Axis(format="~%" if "%" in form else ",~f" if "," in form else "~g"),
-        ),
-        color=alt.Color(
-            "line:N",
-            scale=alt.Scale(domain=names, range=[colour for *_, colour in lines]),
-            legend=legend,
-        ),
-        tooltip=[
-            alt.Tooltip("at:T", title=time, format="%Y-%m-%d %H:%M:%S"),
-            alt.Tooltip("line:N", title=say("overview.tip_line")),
-            alt.Tooltip("value:Q", title=say("overview.tip_value"), format=form),
-            alt.Tooltip("n:Q", title=say("overview.tip_pairs"), format=","),
-        ],
-    )
-    layers: list[alt.Chart | alt.LayerChart] = [
-        one.mark_line().encode(
-            strokeDash=alt.StrokeDash(
-                "line:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]]), legend=None
-            )
-        ),
-        one.mark_point(filled=True, size=40, opacity=1).encode(
-            shape=alt.Shape(
-                "line:N", scale=alt.Scale(domain=names, range=["circle", "triangle-up"]), legend=legend
-            )
-        ),
+    drawn = [
+        {"at": when, "value": value, "n": count, "line": name}
+        for name, _, values, counts in lines
+        for when, value, count in zip(at, values, counts, strict=True)
+        if value is not None
     ]
-    if not marks.empty:
-        layers += _marks(marks.assign(at=clock.wall(marks["at"])), time, say)
-    chart: alt.LayerChart = alt.layer(*layers, height=HEIGHT)  # type: ignore[assignment]
-    return chart
-
-
-def _marks(marks: pd.DataFrame, time: str, say: Words) -> list[alt.Chart]:
-    base = alt.Chart(marks).encode(
-        x=alt.X("at:T"),
-        tooltip=[
-            alt.Tooltip("at:T", title=time, format="%Y-%m-%d %H:%M:%S"),
-            alt.Tooltip("what:N", title=say("overview.marks")),
+    found = {one["line"] for one in drawn}
+    colours = {name: colour for name, colour, *_ in lines if name in found}
+    legend = {"orient": "top", "title": None, "symbolStrokeWidth": 0} if len(colours) > 1 else None
+    when = say("overview.axis_time", zone=zone)
+    dashes = scale(dict(zip(colours, ([1, 0], [6, 3]), strict=False)))
+    shapes = scale(dict(zip(colours, ("circle", "triangle-up"), strict=False)))
+    figures = {
+        "data": rows(drawn),
+        "encoding": {
+            "x": time("at", when),
+            "y": field(
+                "value:Q",
+                title=title,
+                scale={"zero": True},
+                axis={"format": "~%" if "%" in form else ",~f" if "," in form else "~g"},
+            ),
+            "color": field("line:N", scale=scale(colours), legend=legend),
+            "tooltip": [
+                time_tip("at", when),
+                field("line:N", title=say("overview.tip_line")),
+                field("value:Q", title=say("overview.tip_value"), format=form),
+                field("n:Q", title=say("overview.tip_pairs"), format=","),
+            ],
+        },
+        "layer": [
+            {
+                "mark": {"type": "line"},
+                "encoding": {"strokeDash": field("line:N", scale=dashes, legend=None)},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
+                "encoding": {"shape": field("line:N", scale=shapes, legend=legend)},
+            },
         ],
-    )
-    rule = base.mark_rule(color=PURPLE, strokeDash=[4, 3], strokeWidth=2)
-    # Something wider to point at than the line.
-    sign = base.mark_point(shape="diamond", filled=True, size=110, color=PURPLE, opacity=1).encode(
-        y=alt.YValue(6)  # type: ignore[no-untyped-call]
-    )
-    return [rule, sign]
+    }
+    return {"layer": [figures, *([_marks(marks, when, say)] if marks else [])], "height": HEIGHT}
+
+
+def _marks(marks: Sequence[tuple[str, str]], when: str, say: Words) -> Spec:
+    return {
+        "data": rows({"at": at, "what": what} for at, what in marks),
+        "encoding": {
+            "x": field("at:T"),
+            "tooltip": [time_tip("at", when), field("what:N", title=say("overview.marks"))],
+        },
+        "layer": [
+            {"mark": {"type": "rule", "color": PURPLE, "strokeDash": [4, 3], "strokeWidth": 2}},
+            # Something wider to point at than the line.
+            {
+                "mark": {
+                    "type": "point",
+                    "shape": "diamond",
+                    "filled": True,
+                    "size": 110,
+                    "color": PURPLE,
+                    "opacity": 1,
+                },
+                "encoding": {"y": {"value": 6}},
+            },
+        ],
+    }

@@ -2,68 +2,77 @@
 
 from __future__ import annotations
 
-import altair as alt
-import pandas as pd
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from dashboards.charts.spec import Spec, field, rows, scale
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, REFERENCE
 from dashboards.words import Words
 
 HEIGHT = 150
 
 
-def forced_positions(steps: pd.DataFrame, say: Words) -> alt.VConcatChart:
+def forced_positions(steps: Sequence[Mapping[str, Any]], say: Words) -> Spec:
     """KL, and both sides' log-probability, of each of the reference's own tokens.
 
     `steps`: position, token, reference_top1, candidate_top1 (shown text), kl_lower_nats, reference_logprob,
-    candidate_logprob.
+    candidate_logprob; a number may be None.
     """
-    x = alt.X(
+    x = field(
         "position:Q",
         title=say("pair.position"),
-        axis=alt.Axis(tickMinStep=1),
-        scale=alt.Scale(domain=[-0.5, len(steps) - 0.5], nice=False),
+        axis={"tickMinStep": 1},
+        scale={"domain": [-0.5, len(steps) - 0.5], "nice": False},
     )
-    shapes = alt.Scale(domain=[say("pair.reference"), say("pair.candidate")], range=["circle", "triangle"])
-    tooltip = [
-        alt.Tooltip("position:Q", title=say("pair.position")),
-        alt.Tooltip("token:N", title=say("pair.token")),
-        alt.Tooltip("reference_top1:N", title=say("pair.reference_first")),
-        alt.Tooltip("candidate_top1:N", title=say("pair.candidate_first")),
-        alt.Tooltip("kl_lower_nats:Q", title="KL (nats)", format=".4f"),
-        alt.Tooltip("reference_logprob:Q", title=say("pair.reference_logprob"), format=".3f"),
-        alt.Tooltip("candidate_logprob:Q", title=say("pair.candidate_logprob"), format=".3f"),
-    ]
-    kl = (
-        alt.Chart(steps)
-        .mark_bar(color=NEUTRAL)
-        .encode(x=x, y=alt.Y("kl_lower_nats:Q", title=say("pair.kl_axis")), tooltip=tooltip)
-        .properties(height=HEIGHT, width="container")
-    )
-    names = {"reference_logprob": say("pair.reference"), "candidate_logprob": say("pair.candidate")}
-    long = steps.melt(
-        ["position", "token"], ["reference_logprob", "candidate_logprob"], "side", "logprob"
-    ).dropna(subset=["logprob"])
-    long["side"] = long["side"].map(names)
-    sides = list(names.values())
-    logprobs = (
-        alt.Chart(long)
-        .mark_line(point=alt.OverlayMarkDef(size=36))
-        .encode(
-            x=x,
-            y=alt.Y("logprob:Q", title=say("pair.logprob_axis")),
-            color=alt.Color(
-                "side:N",
-                scale=alt.Scale(domain=sides, range=[REFERENCE, CANDIDATE]),
-                legend=alt.Legend(orient="bottom", title=None),
-            ),
-            shape=alt.Shape("side:N", scale=shapes, legend=None),
-            tooltip=[
-                alt.Tooltip("position:Q", title=say("pair.position")),
-                alt.Tooltip("token:N", title=say("pair.token")),
-                alt.Tooltip("side:N", title=say("pair.side")),
-                alt.Tooltip("logprob:Q", title=say("pair.logprob_axis"), format=".3f"),
+    kl = {
+        "data": rows(map(dict, steps)),
+        "mark": {"type": "bar", "color": NEUTRAL},
+        "encoding": {
+            "x": x,
+            "y": field("kl_lower_nats:Q", title=say("pair.kl_axis")),
+            "tooltip": [
+                field("position:Q", title=say("pair.position")),
+                field("token:N", title=say("pair.token")),
+                field("reference_top1:N", title=say("pair.reference_first")),
+                field("candidate_top1:N", title=say("pair.candidate_first")),
+                field("kl_lower_nats:Q", title="KL (nats)", format=".4f"),
+                field("reference_logprob:Q", title=say("pair.reference_logprob"), format=".3f"),
+                field("candidate_logprob:Q", title=say("pair.candidate_logprob"), format=".3f"),
             ],
-        )
-        .properties(height=HEIGHT, width="container")
-    )
-    return alt.vconcat(kl, logprobs)
+        },
+        "height": HEIGHT,
+        "width": "container",
+    }
+    sides = {role: say(f"pair.{role}") for role in ("reference", "candidate")}
+    long = [
+        {"position": one["position"], "token": one["token"], "side": name, "logprob": number}
+        for role, name in sides.items()
+        for one in steps
+        if (number := one[f"{role}_logprob"]) is not None
+    ]
+    names = list(sides.values())
+    logprobs = {
+        "data": rows(long),
+        "mark": {"type": "line", "point": {"size": 36}},
+        "encoding": {
+            "x": x,
+            "y": field("logprob:Q", title=say("pair.logprob_axis")),
+            "color": field(
+                "side:N",
+                scale=scale(dict(zip(names, (REFERENCE, CANDIDATE), strict=True))),
+                legend={"orient": "bottom", "title": None},
+            ),
+            "shape": field(
+                "side:N", scale=scale(dict(zip(names, ("circle", "triangle"), strict=True))), legend=None
+            ),
+            "tooltip": [
+                field("position:Q", title=say("pair.position")),
+                field("token:N", title=say("pair.token")),
+                field("side:N", title=say("pair.side")),
+                field("logprob:Q", title=say("pair.logprob_axis"), format=".3f"),
+            ],
+        },
+        "height": HEIGHT,
+        "width": "container",
+    }
+    return {"vconcat": [kl, logprobs]}

@@ -22,9 +22,13 @@ _LABELS = (
 )
 
 
+AXIS: dict[str, Any] = {"labelExpr": _LABELS, "labelOverlap": True}
+"""The axis of a time, of a chart that is a dict."""
+
+
 def time_axis(**more: Any) -> alt.Axis:
     """The axis of a time; `more` are Altair's own settings."""
-    return alt.Axis(labelExpr=_LABELS, labelOverlap=True, **more)
+    return alt.Axis(**AXIS, **more)
 
 
 def drawn_lines(frame: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:

@@ -13,10 +13,12 @@ from compare.ship.model import ShipVerdict
 from compare.ship.words import percent
 from dashboards.charts import overview as charts
 from dashboards.charts.drawn import draw
+from dashboards.charts.spec import wall_texts
 from dashboards.questions import overview as questions
 from dashboards.questions.pairs import REGRESSIONS
 from dashboards.questions.summary import Summary
 from dashboards.shell.context import Context
+from dashboards.shell.figures import known
 from dashboards.shell.hostile import in_markdown, visible_line
 from dashboards.shell.palette import CANDIDATE, REFERENCE, SKY, VERDICTS
 
@@ -202,9 +204,9 @@ def show_verdicts(context: Context, figures: Summary) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader(say("overview.verdicts"), anchor="verdicts")
-        draw(charts.verdict_bar(figures.verdicts, say))
+        found = dict(zip(figures.verdicts["verdict"], figures.verdicts["pairs"].tolist(), strict=True))
+        draw(charts.verdict_bar(found, say))
         st.caption(say("overview.verdicts_note"))
-        found = dict(zip(figures.verdicts["verdict"], figures.verdicts["pairs"], strict=True))
         with st.container(horizontal=True):
             for name in (name for name in VERDICTS if name in found):
                 label = say(
@@ -219,13 +221,15 @@ def show_verdicts(context: Context, figures: Summary) -> None:
         if figures.faults.empty:
             st.caption(say("overview.faults_none"))
             return
-        draw(charts.fault_bar(figures.faults, say))
+        faults = figures.faults
+        counts = list(zip(faults["family"], faults["side"], faults["pairs"].tolist(), strict=True))
+        draw(charts.fault_bar(counts, say))
         st.caption(say("overview.faults_note"))
         with st.container(horizontal=True):
-            for _, row in figures.faults[figures.faults["side"] == "candidate only"].iterrows():
-                name = str(row["family"])
-                label = say("overview.fault_link", family=in_markdown(name), count=f"{row['pairs']:,}")
-                context.link("pairs", label, family=[name], side="candidate_only")
+            for name, side, pairs in counts:
+                if side == "candidate only":
+                    label = say("overview.fault_link", family=in_markdown(name), count=f"{pairs:,}")
+                    context.link("pairs", label, family=[name], side="candidate_only")
 
 
 def show_over_time(context: Context, figures: Summary) -> None:
@@ -254,39 +258,46 @@ def show_over_time(context: Context, figures: Summary) -> None:
             ],
         ),
     )
+    at = wall_texts(context.clock, steps["at"])
     places = [place for _ in range(0, len(drawn), 2) for place in st.columns(2, gap="large")]
     for place, (name, form, lines) in zip(places, drawn, strict=False):
         title = say(f"overview.axis_{name}")
+        named = [
+            (say(f"overview.{key}"), colour, list(map(known, steps[column])), steps[count].tolist())
+            for column, count, key, colour in lines
+        ]
         with place:
-            if all(steps[column].isna().all() for column, *_ in lines):
+            if not any(value is not None for _, _, values, _ in named for value in values):
                 st.caption(say("overview.chart_none", what=title))
                 continue
-            named = [(column, count, say(f"overview.{key}"), colour) for column, count, key, colour in lines]
-            draw(charts.over_time(steps, named, title, marks, context.clock, say, form))
-    if not marks.empty:
+            draw(charts.over_time(at, named, title, marks, context.clock.name, say, form))
+    if marks:
         st.caption(say("overview.over_time_note"))
 
 
-def _marks(context: Context, times: pd.Series) -> pd.DataFrame:
-    """at, what: the changes of what served among these steps."""
+def _marks(context: Context, times: pd.Series) -> list[tuple[str, str]]:
+    """The changes of what served among these steps: when, as a chart has it, and what."""
     say = context.say
     # An endpoint is asked every five minutes, so its change is seen a little after the first of its pairs.
     length = times.iloc[1] - times.iloc[0] if len(times) >= FEW_STEPS else pd.Timedelta(hours=1)
-    rows = [
-        {
-            "at": pd.Timestamp(one.seen_at),
-            "what": visible_line(
-                say(
-                    "overview.mark_line",
-                    role=say(f"alerts.role_{one.role}"),
-                    name=one.endpoint_name,
-                    before=one.before,
-                    after=one.after,
-                ),
-                600,
-            ),
-        }
+    first, last = times.min(), times.max() + length
+    changes = [
+        one
         for one in questions.served_changes(context.reader, context.series)
-        if times.min() <= one.seen_at <= times.max() + length
+        if first <= one.seen_at <= last
     ]
-    return pd.DataFrame(rows, columns=["at", "what"])
+    texts = [
+        visible_line(
+            say(
+                "overview.mark_line",
+                role=say(f"alerts.role_{one.role}"),
+                name=one.endpoint_name,
+                before=one.before,
+                after=one.after,
+            ),
+            600,
+        )
+        for one in changes
+    ]
+    at = wall_texts(context.clock, pd.Series([one.seen_at for one in changes], dtype="datetime64[ns, UTC]"))
+    return list(zip(at, texts, strict=True))

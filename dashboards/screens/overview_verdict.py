@@ -130,8 +130,8 @@ def _bounds(context: Context, verdict: ShipVerdict) -> None:
             for one in slices
         ),
     ]
-    drawn = pd.DataFrame(rows, columns=["slice", "excess", "low", "high", "pairs"])
-    drawn["side"] = [side_of(low, high) for low, high in zip(drawn["low"], drawn["high"], strict=True)]
+    names = ("slice", "excess", "low", "high", "pairs", "side")
+    drawn = [dict(zip(names, (*row, side_of(row[2], row[3])), strict=True)) for row in rows]
     draw(charts.bounds(drawn, margin, say))
     st.caption(say("overview.chart_cut", count=len(slices), all=len(verdict.slices)))
 

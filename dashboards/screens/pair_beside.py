@@ -104,19 +104,21 @@ def _forced(context: Context, key: PairKey, row: pd.Series) -> None:
     if one["unscored_reason"]:
         st.caption(say("pair.forced_none", reason=in_markdown(str(one["unscored_reason"]))))
         return
-    steps = pd.DataFrame(
-        {
-            "position": range(len(one["token"])),
-            "token": [visible_line(token, 60) for token in one["token"]],
-            "reference_top1": [visible_line(token or "", 60) for token in one["reference_top1_token"]],
-            "candidate_top1": [visible_line(token or "", 60) for token in one["candidate_top1_token"]],
-            **{
-                # Rows older than a column have none of its numbers.
-                name: [known(value) for value in one[name]] or [None] * len(one["token"])
-                for name in ("kl_lower_nats", "reference_logprob", "candidate_logprob")
-            },
-        }
-    )
+    tokens = list(one["token"])
+    columns = {
+        "token": [visible_line(token, 60) for token in tokens],
+        "reference_top1": [visible_line(token or "", 60) for token in one["reference_top1_token"]],
+        "candidate_top1": [visible_line(token or "", 60) for token in one["candidate_top1_token"]],
+        **{
+            # Rows older than a column have none of its numbers.
+            name: [known(value) for value in one[name]] or [None] * len(tokens)
+            for name in ("kl_lower_nats", "reference_logprob", "candidate_logprob")
+        },
+    }
+    steps = [
+        dict(zip(("position", *columns), row, strict=True))
+        for row in zip(range(len(tokens)), *columns.values(), strict=True)
+    ]
     draw(forced_positions(steps, say))
 
 
