@@ -106,28 +106,31 @@ def explorer(filled: Path) -> Iterator[str]:
 
 
 @contextmanager
-def explorer_on(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`gnomon dashboard` on a folder, and its address."""
-    port = free_port()
+def explorer_on(
+    store: Path | None = None, *, port: int | None = None, home: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`gnomon dashboard` on a store's folder, and its address; without one, on the settings in `home`."""
+    port = port or free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
-    command = [str(GNOMON), "dashboard", "--dir", str(folder), "--port", str(port)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as child:
+    which = [] if store is None else ["--dir", str(store)]
+    command = [str(GNOMON), "dashboard", *which, "--port", str(port)]
+    with subprocess.Popen(command, cwd=home, env=environment, stdout=subprocess.DEVNULL) as child:
         try:
             address = f"http://127.0.0.1:{port}"
-            wait_until_healthy(address, child)
+            wait_until_healthy(f"{address}/_stcore/health", child)
             yield address, child
         finally:
             child.kill()
 
 
-def wait_until_healthy(address: str, child: subprocess.Popen[bytes]) -> None:
+def wait_until_healthy(url: str, child: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
-        assert child.poll() is None, "the explorer ended"
+        assert child.poll() is None, "it ended"
         try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
+            with urllib.request.urlopen(url, timeout=2) as answer:
                 if answer.status == 200:
                     return
         except OSError:
             time.sleep(0.2)
-    raise AssertionError(f"no answer from {address}")
+    raise AssertionError(f"no answer from {url}")
