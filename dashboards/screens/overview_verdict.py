@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from compare.ship.model import ShipVerdict, SliceBound, Support, Terms
-from compare.ship.statements import MARKS, served_line, support_cells
-from compare.ship.words import percent, signed, whole
+from compare.ship.statements import MARKS, served_line
+from compare.ship.words import number, percent, signed, whole
 from dashboards.charts import overview as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import overview as questions
@@ -18,6 +18,7 @@ from dashboards.questions.pairs import DIMENSIONS
 from dashboards.screens import overview_words as words
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
+from dashboards.words import Words
 
 COLOURS: dict[str, Any] = {
     "ship": "green",
@@ -29,7 +30,7 @@ COLOURS: dict[str, Any] = {
 MOST_BARS = 8
 MOST_DISSENTING = 6
 LONGEST = 200
-HEADS = ("score", "pairs", "mean", "worst", "floor", "excess")
+HEADS = ("score", "pairs", "mean", "worst", "floor", "excess", "interval", "requests")
 
 
 def show_verdict(context: Context) -> ShipVerdict | None:
@@ -167,7 +168,7 @@ def _dissent_label(context: Context, one: SliceBound) -> str:
 def _support(context: Context, verdict: ShipVerdict) -> None:
     say = context.say
     if verdict.supports:
-        cells = [_support_cells(context, one) for one in verdict.supports]
+        cells = [_support_cells(say, one) for one in verdict.supports]
         st.dataframe(
             pd.DataFrame(cells, columns=[say(f"overview.support_{name}") for name in HEADS]), hide_index=True
         )
@@ -213,17 +214,20 @@ def _support(context: Context, verdict: ShipVerdict) -> None:
         )
 
 
-def _support_cells(context: Context, support: Support) -> tuple[str, ...]:
-    """The cells of `gnomon verdict`, the excess with its n, their few words in the page's language."""
-    say, floor = context.say, support.floor
-    cells = support_cells(support)
-    if floor is not None:
-        cells = (*cells[:-1], f"{cells[-1]}, n = {whole(floor.requests)}")
-    if context.say.language == "en":
-        return cells
-    found = []
-    for cell in cells:
-        for english, key in (("not measured", "floor_not_measured"), ("no interval", "no_interval")):
-            cell = cell.replace(english, say(f"overview.{key}"))
-        found.append(cell.replace(" asked twice", "").replace(" to ", " ~ "))
-    return tuple(found)
+def _support_cells(say: Words, support: Support) -> tuple[str, ...]:
+    """Under HEADS, in the page's words."""
+    unit = "" if support.unit in ("", "flag", "ratio") else f" {support.unit}"
+    scores = (
+        support.metric,
+        whole(support.pairs),
+        number(support.mean) + unit,
+        number(support.worst_1_percent) + unit,
+    )
+    floor = support.floor
+    if floor is None:
+        return (*scores, say("overview.floor_not_measured"), "–", "–", "0")
+    within = say("overview.no_interval")
+    if floor.low is not None and floor.high is not None:
+        within = say("overview.within", low=number(floor.low), high=number(floor.high))
+    # A distance of a score where more is better is its negative; as a floor it is shown as the score is.
+    return (*scores, number(abs(floor.floor)), number(floor.excess), within, whole(floor.requests))

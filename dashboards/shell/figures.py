@@ -46,3 +46,8 @@ def p_value(number: Any) -> str:
     """`0.032`, `1.4e-09`; empty where a test has none."""
     figure = known(number)
     return "" if figure is None else f"{figure:.2g}"
+
+
+def unbroken(text: str) -> str:
+    """The text in one line, however narrow its place: Chinese is broken anywhere else."""
+    return "\u2060".join(text.replace(" ", "\u00a0"))

@@ -166,9 +166,9 @@ TEXTS: dict[str, tuple[str, str]] = {
     "no_id": ("without id", "无编号"),
     "worst_order": (
         "The most severe first; each opens at the token where the answers part.",
-        "最严重的在前；每个链接打开两份回答分叉处的 token。",
+        "最严重的在前；每个链接打开两份回答分叉处的词元。",
     ),
-    "token": ("parts at token {position}", "第 {position} 个 token 处分叉"),
+    "token": ("parts at token {position}", "第 {position} 个词元处分叉"),
     "similar": ("All pairs like these", "所有类似的回答对"),
     "similar_since": ("The same, since the change", "同上，仅变化之后"),
     "similar_unfiltered": (
