@@ -16,7 +16,7 @@ from dashboards.screens.alert_further import dimension, show_further, slice_word
 from dashboards.screens.alert_head import decided, no_baseline, show_head
 from dashboards.screens.alert_life import show_acts
 from dashboards.shell.context import Context
-from dashboards.shell.figures import bounds, known, value
+from dashboards.shell.figures import bounds, known, unbroken, value
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.words import Words
 
@@ -28,6 +28,9 @@ ELSEWHERE = {
 }
 """The page that has more of a category."""
 RATES = ("regression_rate", "candidate_only_excess")
+
+SHORT_CELL = 10
+"""Characters of a cell that is kept in one line."""
 
 
 def show_alert(context: Context, alert: dict[str, Any]) -> None:
@@ -100,7 +103,10 @@ def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
     ]
     # Our own words and numbers only.
     head = f"| | | {say('alerts.interval')} | n |"
-    lines = [f"| **{name}** | {number} | {around} | {count} |" for name, number, around, count in rows]
+    lines = [
+        f"| **{unbroken(name)}** | {unbroken(number)} | {around} | {_count_cell(count)} |"
+        for name, number, around, count in rows
+    ]
     st.markdown("\n".join((head, "|---|---|---|---|", *lines)))
     st.caption(say("alerts.better_end", time=context.clock.show(alert["gathered_at"])))
 
@@ -123,6 +129,10 @@ def _floor(say: Words, alert: Mapping[str, Any]) -> list[tuple[str, str, str, st
         excess = value(say, unit, alert["excess"], signed=True)
         found.append((say("alerts.excess"), excess, around, asked_twice))
     return found
+
+
+def _count_cell(words: str) -> str:
+    return unbroken(words) if len(words) <= SHORT_CELL else words
 
 
 def pairs_words(say: Words, count: int) -> str:

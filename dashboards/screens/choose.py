@@ -9,6 +9,8 @@ import pandas as pd
 import streamlit as st
 
 ROW_PX = 35
+MISSING = "–"
+"""Stands in a table where a number is not known."""
 
 
 def table_height(count: int, most: int) -> int:
@@ -37,6 +39,7 @@ def choose_row(
     chosen = st.dataframe(
         table,
         hide_index=True,
+        placeholder=MISSING,
         height=table_height(len(table), rows),
         on_select="rerun",
         selection_mode="single-row",

@@ -12,6 +12,7 @@ import streamlit as st
 from dashboards.charts import operations as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import endpoints as questions
+from dashboards.screens.choose import MISSING
 from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hostile import visible_line
 
@@ -55,7 +56,9 @@ def show_endpoints(context: Context, errors: Errors) -> None:
         today = use[use["day"].astype(str) == str(now.date())].set_index("endpoint").to_dict("index")
         held = questions.pauses(reader, series)
         rows = [_row(context, row, failed, today, held, errors) for _, row in known.iterrows()]
-        st.dataframe(pd.DataFrame(rows), hide_index=True, column_config=_columns(context))
+        st.dataframe(
+            pd.DataFrame(rows), hide_index=True, column_config=_columns(context), placeholder=MISSING
+        )
         st.caption(say("operations.endpoints_note", count=f"{errors.pairs:,}"))
         if errors.candidate or errors.reference:
             context.link(
