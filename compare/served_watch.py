@@ -73,7 +73,7 @@ class ServedWatch:
             ):
                 return await ask_served(endpoint)
         except (GnomonError, TimeoutError) as error:
-            _log.info("endpoint %s did not say what it serves: %s", name, error or "no answer in time")
+            _log.info("endpoint %s did not say what it serves: %s", name, str(error) or "no answer in time")
             return None
 
     def note(self, told: dict[str, Served]) -> int:
