@@ -117,7 +117,10 @@ def show_all(say: Words) -> None:
     context = around(say, pages, visitor) if visitor else None
     if context is not None:
         now["context"] = context
-        page.run()
+        try:
+            page.run()
+        finally:
+            context.reader.close()
 
 
 def main() -> None:

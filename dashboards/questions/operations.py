@@ -92,10 +92,19 @@ def hours(asked: Asked, series: Series, start: datetime | None, end: datetime | 
 
 
 def partitions(asked: Asked, series: Series) -> pd.DataFrame:
-    """consumer_group, topic, topic_id, partition, next_offset, records, lost_retention, last_at (UTC), and of
-    the compared records of the last hour in which there are any: pairs, lag_mean_s, lag_max_s (None without).
+    """The columns of `delivered`, and of the compared records of the last hour in which there are any: pairs,
+    lag_mean_s, lag_max_s (None without).
     """
-    delivered = frame(
+    known = delivered(asked, series)
+    if known.empty:
+        return known
+    merged: pd.DataFrame = known.merge(partition_lag(asked, series), on=["topic_id", "partition"], how="left")
+    return merged.astype({"pairs": "Int64"})
+
+
+def delivered(asked: Asked, series: Series) -> pd.DataFrame:
+    """consumer_group, topic, topic_id, partition, next_offset, records, lost_retention, last_at (UTC)."""
+    return frame(
         asked,
         "SELECT consumer_group, topic, topic_id, `partition`, max(end_offset) AS next_offset,"
         " sum(records) AS records, sum(lost_retention) AS lost_retention, max(ingested_at) AS last_at"
@@ -104,8 +113,10 @@ def partitions(asked: Asked, series: Series) -> pd.DataFrame:
         " ORDER BY last_at DESC, topic_id, `partition` LIMIT {most:UInt32}",
         {"experiment": series.experiment, "most": MOST_PARTITIONS},
     )
-    if delivered.empty:
-        return delivered
+
+
+def partition_lag(asked: Asked, series: Series) -> pd.DataFrame:
+    """topic_id, partition, pairs, lag_mean_s, lag_max_s of the last hour in which records were compared."""
     newest, near = "{newest:DateTime('UTC')}", ""
     parameters: dict[str, Any] = {**series.parameters()}
     if series.until is None:
@@ -114,7 +125,7 @@ def partitions(asked: Asked, series: Series) -> pd.DataFrame:
         parameters["newest"] = int(series.until.timestamp())
         near, bounds = within(offsets_of(asked, series, series.until - timedelta(hours=1), None))
         parameters |= bounds
-    lag = frame(
+    return frame(
         asked,
         "SELECT topic_id, `partition`, count() AS pairs,"
         " avg(dateDiff('millisecond', mirrored_at, ingested_at)) / 1000 AS lag_mean_s,"
@@ -123,8 +134,6 @@ def partitions(asked: Asked, series: Series) -> pd.DataFrame:
         f" AND ingested_at > {newest} - INTERVAL 1 HOUR{near} GROUP BY topic_id, `partition`",
         parameters,
     )
-    merged: pd.DataFrame = delivered.merge(lag, on=["topic_id", "partition"], how="left")
-    return merged.astype({"pairs": "Int64"})
 
 
 def _minutes(asked: Asked, series: Series) -> str:

@@ -14,7 +14,8 @@ from compare.recipes import Recipe, placeholders, shipped_recipes
 from compare.store.answer import Result
 from compare.store.reader_rules import why_not_read_only
 from compare.store.sql_text import format_at_end, lexemes
-from dashboards.shell.reader import TEXT_COLUMNS, TEXT_VIEWS, Reader, TextHidden
+from dashboards.shell.hidden_text import TEXT_COLUMNS, TEXT_VIEWS, TextHidden
+from dashboards.shell.reader import Reader
 
 SECONDS = 30
 """The most time that a statement gets in the store; a server's role may give less."""

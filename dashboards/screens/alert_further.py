@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from compare.alerts.metrics import BY_NAME
+from dashboards.asked import Asked
 from dashboards.charts import alerts as charts
 from dashboards.charts.drawn import draw
 from dashboards.charts.times import FEWEST_STEPS
@@ -69,9 +70,7 @@ def show_further(context: Context, alert: dict[str, Any]) -> None:
 
 
 def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
-    first = alert["change_earliest_at"] or alert["change_at"] or alert["started_at"]
-    last = alert["resolved_at"] or alert["fired_at"]
-    hours = questions.hours(context.reader, alert, first - ROUND, max(last, alert["fired_at"]) + ROUND)
+    hours = hours_around(context.reader, alert)
     if hours.empty:
         st.caption(context.say("alerts.over_time_none"))
     elif len(hours) < FEWEST_STEPS:
@@ -85,6 +84,13 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
             icon=":material/trending_up:",
             detector=Detector(alert["metric"], alert["dimension"], alert["slice"]),
         )
+
+
+def hours_around(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
+    """The hours of an alert's series from before its change until after its end."""
+    first = alert["change_earliest_at"] or alert["change_at"] or alert["started_at"]
+    last = alert["resolved_at"] or alert["fired_at"]
+    return questions.hours(asked, alert, first - ROUND, max(last, alert["fired_at"]) + ROUND)
 
 
 def few_hours(context: Context, hours: pd.DataFrame, row: Mapping[str, Any] | pd.Series) -> str:

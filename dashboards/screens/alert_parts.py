@@ -12,10 +12,10 @@ import streamlit as st
 from compare.alerts.gather import FLOOR_COLUMNS
 from dashboards.questions import alerts as questions
 from dashboards.questions.pairs import DIMENSIONS, REGRESSIONS
-from dashboards.screens.alert_further import dimension, show_further, slice_words
+from dashboards.screens.alert_further import dimension, hours_around, show_further, slice_words
 from dashboards.screens.alert_head import decided, no_baseline, show_head
 from dashboards.screens.alert_life import show_acts
-from dashboards.shell.context import Context
+from dashboards.shell.context import Context, utc_now
 from dashboards.shell.figures import bounds, known, unbroken, value
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.words import Words
@@ -35,7 +35,13 @@ SHORT_CELL = 10
 
 def show_alert(context: Context, alert: dict[str, Any]) -> None:
     """Everything known of one alert, a row of `alerts_v1`."""
-    say = context.say
+    say, reader = context.say, context.reader
+    reader.ahead(questions.notices, alert)
+    reader.ahead(questions.silences, str(alert["experiment"]), utc_now())
+    reader.ahead(questions.worst, context.series, list(alert["worst_pairs"]))
+    reader.ahead(hours_around, alert)
+    reader.ahead(questions.history, alert)
+    reader.ahead(questions.evidence, alert)
     severity, state = say(f"alerts.{alert['severity']}"), say(f"alerts.{alert['state']}")
     where = in_markdown(slice_words(say, alert))
     st.subheader(

@@ -26,6 +26,8 @@ MOST_ROWS_SHOWN = 10
 def show(context: Context) -> None:
     """The whole page."""
     say, reader = context.say, context.reader
+    reader.ahead(questions.listed, context.series, context.window.start, context.window.end)
+    reader.ahead(questions.pending, context.series)
     st.title(say("alerts.title"))
     known = questions.listed(reader, context.series, context.window.start, context.window.end)
     pending = questions.pending(reader, context.series)

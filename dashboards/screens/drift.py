@@ -14,8 +14,8 @@ from dashboards.questions import drift as questions
 from dashboards.questions.drift import Detector
 from dashboards.screens.alert_further import dimension, slice_words
 from dashboards.screens.choose import choose_row
-from dashboards.screens.drift_detector import show_detector
-from dashboards.screens.drift_floor import show_floor
+from dashboards.screens.drift_detector import begin_detector, show_detector
+from dashboards.screens.drift_floor import begin_floor, show_floor
 from dashboards.shell.context import Context
 from dashboards.shell.figures import unit_of
 from dashboards.shell.hostile import in_markdown, visible_line
@@ -28,9 +28,11 @@ MOST_ROWS_SHOWN = 10
 
 def show(context: Context) -> None:
     """The whole page."""
-    say = context.say
+    say, reader, series, window = context.say, context.reader, context.series, context.window
+    reader.ahead(questions.states, series, window.start, window.end)
+    reader.ahead(questions.hours, series, questions.WHOLE, window.start, window.end)
     st.title(say("drift.title"))
-    found = questions.states(context.reader, context.series, context.window.start, context.window.end)
+    found = questions.states(reader, series, window.start, window.end)
     if found.empty:
         st.info(say("drift.none"))
         return
@@ -47,6 +49,8 @@ def show(context: Context) -> None:
     st.caption(say("drift.explain"))
     chosen = _chosen(context, _filtered(context, detectors), detectors)
     if chosen is not None:
+        begin_detector(context, chosen)
+        begin_floor(context, chosen)
         st.divider()
         show_detector(context, chosen)
     st.divider()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ import streamlit as st
 from compare.alerts.descriptive import LEAST_PAIRS, compare_slices, describe_samples
 from compare.alerts.evidence_read import LOOK_BACK, VALUES
 from compare.alerts.metrics import BY_NAME, SERIES_FACTOR
+from dashboards.asked import Asked
 from dashboards.charts import drift as charts
 from dashboards.charts.drawn import draw
 from dashboards.charts.times import FEWEST_STEPS
@@ -17,8 +19,10 @@ from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
 from dashboards.questions.drift import Detector
 from dashboards.questions.drift_samples import Part, Samples
+from dashboards.questions.summary import Series
 from dashboards.screens.alert_further import few_hours, slice_words
 from dashboards.screens.alert_parts import similar_filters
+from dashboards.screens.drift_floor import begin_floor
 from dashboards.shell.context import Context
 from dashboards.shell.figures import known, p_value, unit_of, value
 from dashboards.shell.hostile import in_markdown
@@ -35,6 +39,20 @@ def unit_of_values(row: pd.Series) -> str:
     return "ratio" if row["metric"] == "latency_ratio" else "nats"
 
 
+def begin_detector(context: Context, row: pd.Series) -> None:
+    """Begin what `show_detector` asks."""
+    reader, series, window = context.reader, context.series, context.window
+    reader.ahead(questions.hours, series, detector_of(row), window.start, window.end)
+    if row["metric"] in VALUES:
+        reader.ahead(_learned, series, row)
+        reader.ahead(_began, series, row)
+
+
+def detector_of(row: pd.Series) -> Detector:
+    """The detector of a row of `questions.drift.states`."""
+    return Detector(str(row["metric"]), str(row["dimension"]), str(row["slice"]))
+
+
 def show_detector(context: Context, row: pd.Series) -> None:
     """Everything about one detector, a row of `questions.drift.states`."""
     say = context.say
@@ -44,7 +62,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
     st.subheader(title, anchor="detector")
     _state(context, row)
     _links(context, row)
-    detector = Detector(str(row["metric"]), str(row["dimension"]), str(row["slice"]))
+    detector = detector_of(row)
     hours = questions.hours(
         context.reader, context.series, detector, context.window.start, context.window.end
     )
@@ -57,6 +75,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
         left, right = st.columns(2)
         draw(charts.by_hour(hours, context.clock, say), left)
         draw(charts.evidence_by_hour(hours, context.clock, say), right)
+    begin_floor(context, row)
     if row["metric"] in BY_NAME:
         _distributions(context, row, detector, hours)
 
@@ -147,11 +166,7 @@ def _samples(
         return "halves", drift_samples.counted_halves(hours)
     reader, series, window = context.reader, context.series, context.window
     whole = questions.hours(reader, series, questions.WHOLE, window.start, window.end)
-    learned = began = None
-    if row["baseline_version"]:
-        learned = questions.baseline(reader, series, detector.metric, int(row["baseline_version"]))
-    if row["alert_id"]:
-        began = questions.began(reader, series, str(row["alert_id"]))
+    learned, began = _learned(reader, series, row), _began(reader, series, row)
     ways = [
         name
         for name, is_there in (("baseline", learned), ("change", began), ("halves", True))
@@ -178,6 +193,15 @@ def _samples(
         return way, drift_samples.two_times(reader, series, detector, before, now)
     both = drift_samples.sampled(Part(window.start, window.end), hours, whole, 2 * drift_samples.MOST)
     return way, drift_samples.two_halves(reader, series, detector, both)
+
+
+def _learned(asked: Asked, series: Series, row: pd.Series) -> dict[str, Any] | None:
+    version = int(row["baseline_version"])
+    return questions.baseline(asked, series, str(row["metric"]), version) if version else None
+
+
+def _began(asked: Asked, series: Series, row: pd.Series) -> datetime | None:
+    return questions.began(asked, series, str(row["alert_id"])) if row["alert_id"] else None
 
 
 def _tests(context: Context, row: pd.Series, samples: Samples, unit: str) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from compare.alerts.gather import FLOOR_COLUMNS
 from compare.alerts.metrics import DIMENSIONS
+from dashboards.asked import Asked
 from dashboards.charts import drift as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import drift as questions
@@ -23,20 +24,26 @@ FAULTS = "faults"
 MOST_SLICES = 25
 
 
+def begin_floor(context: Context, row: pd.Series) -> None:
+    """Begin what `show_floor` asks if nothing else is chosen there than it begins with."""
+    metric, by = context.address.text("floor", _own(row)), context.address.text("by", DIMENSIONS[1])
+    if metric in FLOOR_COLUMNS and by in DIMENSIONS[1:]:
+        context.reader.ahead(_excess, context, metric, by)
+
+
 def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None) -> None:
     """The section; `row` is the chosen detector, whose metric and dimension it begins with."""
     say, address = context.say, context.address
     st.subheader(say("drift.floor"))
     left, right, _ = st.columns(3)
     metrics = [FAULTS, *FLOOR_COLUMNS]
-    own = FAULTS if row is None or row["metric"] not in FLOOR_COLUMNS else str(row["metric"])
     metric = address.selectbox(
         left,
         say("drift.floor_metric"),
         "floor",
         metrics,
         show=lambda name: say("drift.floor_faults") if name == FAULTS else name,
-        default=own,
+        default=_own(row),
     )
     by = address.selectbox(
         right, say("drift.floor_by"), "by", DIMENSIONS[1:], show=lambda name: dimension(say, name)
@@ -46,8 +53,7 @@ def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None)
         st.caption(say("drift.floor_faults_note"))
         empty = "drift.floor_slices_none"
     else:
-        part = _part(context)
-        found = drift_samples.excess_by_slice(context.reader, context.series, FLOOR_COLUMNS[metric], by, part)
+        part, found = _excess(context.reader, context, metric, by)
         st.caption(say("drift.floor_note"))
         if part.start is not None:
             start, most = context.clock.show(part.start), f"{drift_samples.LOOKED_THROUGH:,}"
@@ -59,11 +65,17 @@ def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None)
     _ranked(context, found.head(MOST_SLICES), by, metric)
 
 
-def _part(context: Context) -> Part:
-    """The newest part of the range that is not too much to look through."""
-    window = context.window
-    hours = questions.hours(context.reader, context.series, questions.WHOLE, window.start, window.end)
-    return drift_samples.narrowed(Part(window.start, window.end), hours, drift_samples.LOOKED_THROUGH)
+def _own(row: pd.Series | None) -> str:
+    """The metric that is shown first."""
+    return FAULTS if row is None or row["metric"] not in FLOOR_COLUMNS else str(row["metric"])
+
+
+def _excess(asked: Asked, context: Context, metric: str, by: str) -> tuple[Part, pd.DataFrame]:
+    """The newest part of the range that is not too much to look through, and the slices' excess in it."""
+    series, window = context.series, context.window
+    hours = questions.hours(asked, series, questions.WHOLE, window.start, window.end)
+    part = drift_samples.narrowed(Part(window.start, window.end), hours, drift_samples.LOOKED_THROUGH)
+    return part, drift_samples.excess_by_slice(asked, series, FLOOR_COLUMNS[metric], by, part)
 
 
 def _ranked(context: Context, found: pd.DataFrame, by: str, metric: str) -> None:

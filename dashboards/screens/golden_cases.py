@@ -15,9 +15,9 @@ from dashboards.screens.choose import choose_row
 from dashboards.shell import states
 from dashboards.shell.context import Context
 from dashboards.shell.figures import known
+from dashboards.shell.hidden_text import TextHidden
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.shell.marks import show_marks
-from dashboards.shell.reader import TextHidden
 
 MOST_ROWS_SHOWN = 10
 LONGEST = 50_000

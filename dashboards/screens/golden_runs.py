@@ -15,8 +15,8 @@ from dashboards.questions import golden as questions
 from dashboards.screens.choose import choose_row
 from dashboards.screens.golden_cases import show_run
 from dashboards.shell.context import Context
+from dashboards.shell.hidden_text import TextHidden
 from dashboards.shell.hostile import in_markdown, visible_line
-from dashboards.shell.reader import TextHidden
 
 MOST_ROWS_SHOWN = 8
 DRAWN = ("mean_score", "exact_rate", "extraction_accuracy")
@@ -46,6 +46,11 @@ def show_runs(context: Context) -> None:
         st.caption(say("golden.runs_capped", most=questions.MOST_RUNS))
     if not runs["is_baseline"].any():
         st.caption(say("golden.baseline_none"))
+    # Of the run that will most likely be chosen below, and of what it is held against.
+    linked = runs[runs["run_id"].astype(str) == context.address.text("run")]
+    likely = (linked if len(linked) else runs).iloc[-1:]
+    for _, run in pd.concat([likely, runs[runs["is_baseline"].astype(bool)].iloc[:1]]).iterrows():
+        context.reader.ahead(questions.cases, run, "")
     _charts(context, runs)
     st.caption(say("golden.shapes"))
     chosen = _choose(context, runs.iloc[::-1].reset_index(drop=True))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from dashboards.questions import dead_letters as letters
 from dashboards.questions import endpoints as questions
 from dashboards.questions import operations as flow
-from dashboards.screens.operations_endpoints import Errors, show_endpoints
+from dashboards.questions import storage
+from dashboards.screens.operations_endpoints import Errors, recently, show_endpoints
 from dashboards.screens.operations_flow import show_hours, show_lag, show_partitions, show_throughput
 from dashboards.screens.operations_letters import show_letters
 from dashboards.screens.operations_storage import show_cost, show_storage
@@ -20,11 +22,24 @@ ICON = ":material/speed:"
 
 def show(context: Context) -> None:
     """The whole page."""
-    say = context.say
+    say, reader, series, window = context.say, context.reader, context.series, context.window
+    reader.ahead(questions.pauses, series)
+    reader.ahead(flow.throughput, series, window.start, window.end)
+    reader.ahead(flow.partition_lag, series)
+    reader.ahead(flow.delivered, series)
     st.title(say("operations.title"))
     _pauses(context)
-    window = context.window
-    records, step = flow.throughput(context.reader, context.series, window.start, window.end)
+    reader.ahead(flow.throughput, series, window.start, window.end)
+    reader.ahead(flow.partition_lag, series)
+    reader.ahead(questions.failed, series, recently())
+    records, step = flow.throughput(reader, series, window.start, window.end)
+    reader.ahead(flow.partition_lag, series)
+    reader.ahead(questions.endpoints, series)
+    reader.ahead(letters.counts, series.experiment, window.start, window.end)
+    reader.ahead(questions.orders, series)
+    if not records.empty:
+        reader.ahead(flow.hours, series, window.start, window.end)
+    reader.ahead(storage.sizes)
     st.caption(say("operations.by_ingestion"))
     if records.empty:
         st.info(say("operations.none"))

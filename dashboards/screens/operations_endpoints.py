@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Self
 
 import msgspec
@@ -42,16 +43,20 @@ class Errors(msgspec.Struct, frozen=True):
         return cls(int(compared.sum()), **sides)
 
 
+def recently() -> datetime:
+    """Since when failures are counted: by the minute, so that the same question within it is asked once."""
+    return utc_now().replace(second=0, microsecond=0) - questions.FAILED_WITHIN
+
+
 def show_endpoints(context: Context, errors: Errors) -> None:
     """A row an endpoint, then what lies behind its figures."""
     say, reader, series = context.say, context.reader, context.series
     known = questions.endpoints(reader, series)
-    # By the minute, so that the same question within it is asked once.
-    now = utc_now().replace(second=0, microsecond=0)
-    failed = questions.failed(reader, series, now - questions.FAILED_WITHIN)
+    failed = questions.failed(reader, series, recently())
     if known.empty:
         st.info(say("operations.endpoints_none"))
     else:
+        now = utc_now()
         use = questions.token_use(reader, [str(name) for name in known["endpoint"]], now)
         today = use[use["day"].astype(str) == str(now.date())].set_index("endpoint").to_dict("index")
         held = questions.pauses(reader, series)

@@ -9,7 +9,8 @@ import streamlit as st
 from compare.store.errors import StoreBusyError, StoreQueryError
 from dashboards.shell import states
 from dashboards.shell.context import Context
-from dashboards.shell.reader import Cancelled, TextHidden
+from dashboards.shell.hidden_text import TextHidden
+from dashboards.shell.reader import Cancelled
 
 
 def show_section(context: Context, title: str, anchor: str, show: Callable[[Context], None]) -> None:

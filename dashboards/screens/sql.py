@@ -16,8 +16,9 @@ from dashboards.screens.sql_result import Answered, show_answer
 from dashboards.shell import states
 from dashboards.shell.address import LONGEST_VALUE
 from dashboards.shell.context import Context, utc_now
+from dashboards.shell.hidden_text import TextHidden
 from dashboards.shell.hostile import in_markdown, visible
-from dashboards.shell.reader import Cancelled, TextHidden
+from dashboards.shell.reader import Cancelled
 from ingest.errors import FatalError, RetryError
 
 ICON = ":material/terminal:"

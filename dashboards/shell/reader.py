@@ -5,23 +5,24 @@ when nobody waits for it any more.
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import msgspec
 import streamlit as st
 from cachetools import TTLCache
 
 from compare.store.answer import Result, bytes_of
+from compare.store.asked import Asked
 from compare.store.client import Store
 from dashboards.shell.flights import Flight, Run
 from dashboards.shell.handles import Handles
+from dashboards.shell.hidden_text import TextHidden, refuse_texts, without_text
 from dashboards.words import Words
 
 KEPT_S = 20.0
@@ -29,34 +30,8 @@ KEPT_BYTES = 64 * 1024 * 1024
 NOTE_AFTER_S = 0.7
 LOOK_EVERY_S = 0.25
 
-HIDDEN = "(hidden)"
-TEXT_VIEWS = frozenset(
-    {
-        "dead_letters_v1",
-        "golden_cases_v1",
-        "golden_results_v1",
-        "observations_v1",
-        "positions_v1",
-        "requests_v1",
-        "tokens_v1",
-    }
-)
-"""Views with texts of prompts or answers."""
-TEXT_COLUMNS = frozenset(
-    {
-        "candidate_top1_token",
-        "differing_paths",
-        "divergence_candidate_token",
-        "divergence_reference_token",
-        "message",
-        "reasons",
-        "reference_top1_token",
-        "search_text",
-        "token",
-    }
-)
-"""Columns of the other views that quote them."""
-_WORD = re.compile(r"\w+")
+P = ParamSpec("P")
+Peek = Callable[[str, Mapping[str, Any] | None, Mapping[str, Any] | None], Result | None]
 
 
 class Cancelled(Exception):  # noqa: N818 - no error: somebody pressed the button
@@ -67,8 +42,26 @@ class Cancelled(Exception):  # noqa: N818 - no error: somebody pressed the butto
         self.question = question
 
 
-class TextHidden(Exception):  # noqa: N818 - no error: a role without texts asked for one
-    """The role of this session reads no texts of prompts and answers."""
+class _Begun(Exception):  # noqa: N818 - no error: the question is under way
+    """Ends what would go on with the answer."""
+
+
+class _Ahead:
+    """Answers what needs no waiting, and begins what does."""
+
+    def __init__(self, peek: Peek) -> None:
+        self._peek = peek
+
+    def query(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Result:
+        answer = self._peek(sql, parameters, settings)
+        if answer is None:
+            raise _Begun
+        return answer
 
 
 class Answers:
@@ -115,12 +108,14 @@ class Answers:
 
 
 class Reader:
-    """Asks one store for one session. Called from the page's thread."""
+    """Asks one store for one run of a page, each question once. Called from the page's thread."""
 
     def __init__(self, handles: Handles, answers: Answers, say: Words, *, shows_text: bool = True) -> None:
         self._handles = handles
         self._answers = answers
         self._say = say
+        self._answered: dict[bytes, Result] = {}
+        self._ahead: dict[bytes, Flight] = {}
         self.shows_text = shows_text
 
     def query(
@@ -135,14 +130,16 @@ class Reader:
         """
         self._check(sql)
         question = self._question(sql, parameters, settings)
-        answer = self._answers.get(question)
+        answer = self._known(question)
         if answer is None:
-            name = _not_cancelled(question)
-            flight = self._answers.ask(
-                question, self._handles, lambda store: store.query(sql, parameters, settings)
-            )
-            answer = self._waited_for(flight, name)
-        return answer if self.shows_text else _without_text(answer)
+            name = _name_of(question)
+            flight = self._ahead.pop(question, None)
+            if flight is None:
+                if st.session_state.get(name):
+                    raise Cancelled(name)
+                flight = self._ask(question, sql, parameters, settings)
+            answer = self._answered[question] = self._waited_for(flight, name)
+        return self._shown(answer)
 
     def some(
         self,
@@ -167,20 +164,77 @@ class Reader:
             with self._handles.lent() as store:
                 answer = run(store)
         else:
-            name = _not_cancelled(self._question(sql, parameters, settings, rows))
+            name = _name_of(self._question(sql, parameters, settings, rows))
+            if st.session_state.get(name):
+                raise Cancelled(name)
             flight = Flight()
             flight.join()
             flight.start(self._handles, run, lambda _: None)
             answer = self._waited_for(flight, name)
-        return answer if self.shows_text else _without_text(answer)
+        return self._shown(answer)
+
+    def ahead(self, ask: Callable[Concatenate[Asked, P], Any], *about: P.args, **more: P.kwargs) -> None:
+        """Begin what `ask`, a function of `dashboards.questions`, asks, and go on; its questions are answered
+        when it is called again. It comes as far as it can without waiting.
+
+        A page that begins ahead what it shows later is built while the store works.
+        """
+        with contextlib.suppress(_Begun, TextHidden):
+            ask(_Ahead(self._peek), *about, **more)
 
     def forget(self) -> None:
         """Ask anew from now on, in all sessions: something was written."""
+        self.close()
+        self._answered.clear()
         self._answers.forget()
 
+    def close(self) -> None:
+        """The page is built, or given up: what was asked ahead and is not waited for is broken off."""
+        while self._ahead:
+            self._ahead.popitem()[1].leave()
+
+    def _peek(
+        self, sql: str, parameters: Mapping[str, Any] | None, settings: Mapping[str, Any] | None
+    ) -> Result | None:
+        """The answer if it is there; else the question is under way."""
+        self._check(sql)
+        question = self._question(sql, parameters, settings)
+        answer = self._known(question)
+        # One that was cancelled is not asked until somebody says so.
+        if answer is None and question not in self._ahead and not st.session_state.get(_name_of(question)):
+            self._ahead[question] = self._ask(question, sql, parameters, settings)
+        return None if answer is None else self._shown(answer)
+
+    def _known(self, question: bytes) -> Result | None:
+        answer = self._answered.get(question)
+        if answer is None:
+            flight = self._ahead.get(question)
+            if flight is None:
+                answer = self._answers.get(question)
+            elif flight.asked.done() and flight.asked.exception() is None:
+                answer = flight.asked.result()
+                self._ahead.pop(question).leave()
+            if answer is not None:
+                self._answered[question] = answer
+        return answer
+
+    def _shown(self, answer: Result) -> Result:
+        return answer if self.shows_text else without_text(answer)
+
+    def _ask(
+        self,
+        question: bytes,
+        sql: str,
+        parameters: Mapping[str, Any] | None,
+        settings: Mapping[str, Any] | None,
+    ) -> Flight:
+        return self._answers.ask(
+            question, self._handles, lambda store: store.query(sql, parameters, settings)
+        )
+
     def _check(self, sql: str) -> None:
-        if not self.shows_text and not TEXT_VIEWS.isdisjoint(_WORD.findall(sql)):
-            raise TextHidden
+        if not self.shows_text:
+            refuse_texts(sql)
 
     def _question(self, *asked: Any) -> bytes:
         return msgspec.json.encode([self._handles.where, *asked], enc_hook=str)
@@ -213,27 +267,13 @@ def again(question: str) -> None:
     st.session_state.pop(question, None)
 
 
-def _not_cancelled(question: bytes) -> str:
-    """What the session's mark of a cancelled question is called. Raises Cancelled where it is set."""
-    name = f"cancelled-{hash(question):x}"
-    if st.session_state.get(name):
-        raise Cancelled(name)
-    return name
+def _name_of(question: bytes) -> str:
+    """What the session's mark of the question is called, once it was cancelled."""
+    return f"cancelled-{hash(question):x}"
 
 
 def _mark(name: str) -> None:
     st.session_state[name] = True
-
-
-def _without_text(answer: Result) -> Result:
-    hidden = [index for index, name in enumerate(answer.column_names) if name in TEXT_COLUMNS]
-    if not hidden:
-        return answer
-    rows = [list(row) for row in answer.rows]
-    for row in rows:
-        for index in hidden:
-            row[index] = [HIDDEN] if isinstance(row[index], list | tuple) else HIDDEN
-    return msgspec.structs.replace(answer, rows=[tuple(row) for row in rows])
 
 
 def _bytes_of(answer: Result) -> int:

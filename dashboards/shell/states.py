@@ -7,8 +7,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from compare.store.errors import StoreBusyError, StoreQueryError
+from dashboards.shell.hidden_text import TextHidden
 from dashboards.shell.hostile import visible
-from dashboards.shell.reader import Cancelled, TextHidden, again
+from dashboards.shell.reader import Cancelled, again
 from dashboards.words import Words
 from ingest.errors import GnomonError, RetryError
 

@@ -23,7 +23,8 @@ from dashboards.questions.sql_box import Statement
 from dashboards.screens.sql_result import table_of
 from dashboards.shell.clock import Clock
 from dashboards.shell.handles import Handles
-from dashboards.shell.reader import Answers, Reader, TextHidden
+from dashboards.shell.hidden_text import TextHidden
+from dashboards.shell.reader import Answers, Reader
 from dashboards.shell.sign_in import VARIABLE
 from dashboards.words import Words
 from ingest.settings import StoreSettings

@@ -7,7 +7,8 @@ from streamlit.testing.v1 import AppTest
 
 from compare.store.errors import StoreBusyError, StoreQueryError, of_query
 from dashboards.shell import states
-from dashboards.shell.reader import Cancelled, TextHidden
+from dashboards.shell.hidden_text import TextHidden
+from dashboards.shell.reader import Cancelled
 from ingest.errors import GnomonError, RetryError
 
 AWAY = "The store cannot be read."

@@ -12,9 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from compare.store import Store, open_store
+from compare.store.asked import Asked
 from compare.store.errors import StoreQueryError
 from dashboards.shell.handles import Handles
-from dashboards.shell.reader import HIDDEN, KEPT_S, TEXT_VIEWS, Answers, Reader, TextHidden
+from dashboards.shell.hidden_text import HIDDEN, TEXT_VIEWS, TextHidden
+from dashboards.shell.reader import KEPT_S, Answers, Reader
 from dashboards.words import Words
 from ingest.settings import StoreSettings
 
@@ -27,17 +29,70 @@ def store(filled: Path) -> Iterator[Store]:
 
 def test_an_answer_is_remembered_for_its_time_and_for_its_question(store: Store) -> None:
     now = [0.0]
-    reader = Reader(Handles(store), Answers(lambda: now[0]), Words("en"))
+    handles, answers = Handles(store), Answers(lambda: now[0])
+
+    def run() -> Reader:
+        return Reader(handles, answers, Words("en"))
+
     sql = "SELECT generateUUIDv4() AS id, {n:UInt8} AS n"
-    first = reader.query(sql, {"n": 1})
-    assert reader.query(sql, {"n": 1}).rows == first.rows
-    assert reader.query(sql, {"n": 2}).rows != first.rows
-    assert reader.query(sql, {"n": 1}, {"max_threads": 1}).rows != first.rows
+    first = run().query(sql, {"n": 1})
+    assert run().query(sql, {"n": 1}).rows == first.rows
+    assert run().query(sql, {"n": 2}).rows != first.rows
+    assert run().query(sql, {"n": 1}, {"max_threads": 1}).rows != first.rows
     now[0] = KEPT_S + 1
+    reader = run()
     later = reader.query(sql, {"n": 1})
     assert later.rows != first.rows
+    # One run of a page shows one answer, however long it takes.
+    now[0] += KEPT_S + 1
+    assert reader.query(sql, {"n": 1}).rows == later.rows
     reader.forget()
     assert reader.query(sql, {"n": 1}).rows != later.rows
+
+
+def test_what_is_asked_ahead_is_asked_once_and_comes_as_far_as_it_can(store: Store) -> None:
+    """Two questions, the second about the first one's answer."""
+    heard: list[Any] = []
+
+    def ask(asked: Asked, sql: str) -> None:
+        first = asked.query(sql).rows[0][0]
+        heard.append(first)
+        heard.append(asked.query("SELECT {n:UInt64} + 1", {"n": first}).rows[0][0])
+
+    reader = Reader(Handles(store), Answers(), Words("en"))
+    sql = "SELECT toUInt64(rand64() % 1000000)"
+    reader.ahead(ask, sql)
+    assert heard == []
+    first = reader.query(sql).rows[0][0]
+    reader.ahead(ask, sql)
+    assert heard == [first]
+    ask(reader, sql)
+    assert heard == [first, first, first + 1]
+    blind = Reader(Handles(store), Answers(), Words("en"), shows_text=False)
+    # The page says so where it asks itself.
+    blind.ahead(lambda asked: asked.query("SELECT 1 FROM tokens_v1"))
+    blind.close()
+
+
+def test_what_nobody_waited_for_is_broken_off(filled: Path) -> None:
+    settings = StoreSettings(url=f"chdb://{filled}")
+    with (
+        open_store(settings, role="owner") as owner,
+        open_store(settings, role="reader", over_port=True) as store,
+    ):
+        reader = Reader(Handles(store), Answers(), Words("en"))
+        sql = "SELECT count(sleepEachRow(0.1)) FROM numbers(599)"
+        reader.ahead(lambda asked: asked.query(sql, {}, {"max_block_size": 5}))
+        reader.close()
+        wait_until_none_runs(owner, "%numbers(599)%")
+
+
+def wait_until_none_runs(owner: Store, like: str) -> None:
+    """Until the engine runs no statement like this but the one that asks."""
+    deadline = time.monotonic() + 20
+    while owner.query(f"SELECT count() FROM system.processes WHERE query LIKE '{like}'").rows != [(1,)]:
+        assert time.monotonic() < deadline, "the query still runs"
+        time.sleep(0.1)
 
 
 def test_an_account_without_texts_reads_no_view_and_no_column_of_them(store: Store) -> None:
@@ -83,12 +138,7 @@ def test_a_run_that_is_stopped_frees_the_engine(filled: Path) -> None:
         with pytest.raises(Stopped):
             # A minute, if nobody stops it.
             reader.query("SELECT count(sleepEachRow(0.1)) FROM numbers(600)", {}, {"max_block_size": 5})
-        deadline = time.monotonic() + 20
-        sql = "SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow(0.1)%numbers(600)%'"
-        # One is this query itself.
-        while owner.query(sql).rows != [(1,)]:
-            assert time.monotonic() < deadline, "the query still runs"
-            time.sleep(0.1)
+        wait_until_none_runs(owner, "%sleepEachRow(0.1)%numbers(600)%")
         # The same reader asks on.
         assert reader.query("SELECT 1 AS one").rows == [(1,)]
 
