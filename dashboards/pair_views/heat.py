@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import pandas as pd
 
 from compare.metrics.divergence import END
-from dashboards.shell.figures import known
 from dashboards.shell.hostile import visible_line
 from dashboards.shell.marks import Piece, boxed
 from dashboards.words import Words
@@ -25,15 +24,22 @@ LONGEST_TOKEN = 40
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """One side's tokens; all lists have one length. `top`: the first alternatives and their logprobs."""
+    """One side's tokens; all lists have one length. `top`: the first alternatives and their logprobs, of
+    which the `ranked` first are the most likely ones. `stored`: the least entropies in nats that were stored.
+    """
 
     texts: list[str]
     logprobs: list[float | None]
     top: list[list[tuple[str, float | None]]]
-    entropies: list[float | None]
-    """Least entropy in nats: what was stored along the common prefix, else from the stored alternatives."""
+    ranked: list[int]
+    stored: dict[int, float]
     kls: list[float | None]
     """KL(reference, candidate) in nats, lower bound."""
+
+    def entropy(self, index: int) -> float | None:
+        """Least entropy in nats: what was stored along the common prefix, else from the alternatives."""
+        found = self.stored.get(index)
+        return entropy_lower(self.top[index][: self.ranked[index]]) if found is None else found
 
 
 class Both(msgspec.Struct, frozen=True):
@@ -44,37 +50,38 @@ class Both(msgspec.Struct, frozen=True):
     parting: int | None
 
 
-def both_of(tokens: pd.DataFrame, positions: pd.DataFrame, forced: pd.DataFrame, parting: int | None) -> Both:
-    """From the frames of `questions.pair`."""
+def both_of(
+    tokens: Mapping[str, Mapping[str, Any]],
+    positions: Mapping[str, Any] | None,
+    forced: Mapping[str, Any] | None,
+    parting: int | None,
+) -> Both:
+    """From what `questions.pair.Beside` has."""
     shared = _by_index(positions)
-    forced_kls = _forced(forced)
     sides = {}
     for role in ("reference", "candidate"):
-        rows = tokens[tokens["role"] == role]
-        row: Any = rows.iloc[0] if not rows.empty else None
-        texts = [] if row is None else list(row["token"])
-        top = (
-            []
-            if row is None
-            else [
-                list(zip(names, numbers, strict=True))
-                for names, numbers in zip(row["top_token"], row["top_logprob"], strict=True)
-            ]
-        )
-        ranked = [] if row is None else list(row["ranked"])
-        entropies = [entropy_lower(one[:count]) for one, count in zip(top, ranked, strict=True)]
+        row = tokens.get(role)
+        if row is None:
+            sides[role] = Tokens([], [], [], [], {}, [])
+            continue
+        texts = list(row["token"])
         kls: list[float | None] = [None] * len(texts)
         if role == "reference":
             # Teacher-forced, every token of the reference has one: both sides had the same text before it.
-            for index, (text, kl) in enumerate(forced_kls[: len(texts)]):
+            for index, (text, kl) in enumerate(_forced(forced)[: len(texts)]):
                 kls[index] = kl if text == texts[index] else None
-        for index, (kl, *entropy) in shared.items():
+        stored = {}
+        for index, (kl, *entropies) in shared.items():
             if index < len(texts):
                 kls[index] = kl
-                stored = entropy[role == "candidate"]
-                entropies[index] = entropies[index] if stored is None else stored
-        logprobs = [] if row is None else [known(one) for one in row["logprob"]]
-        sides[role] = Tokens(texts, logprobs, top, entropies, kls)
+                entropy = entropies[role == "candidate"]
+                if entropy is not None:
+                    stored[index] = entropy
+        top = [
+            list(zip(names, numbers, strict=True))
+            for names, numbers in zip(row["top_token"], row["top_logprob"], strict=True)
+        ]
+        sides[role] = Tokens(texts, list(row["logprob"]), top, list(row["ranked"]), stored, kls)
     return Both(sides["reference"], sides["candidate"], parting)
 
 
@@ -122,7 +129,7 @@ def strength(number: str, tokens: Tokens, index: int) -> float | None:
         logprob = tokens.logprobs[index]
         return None if logprob is None else min(1.0, max(0.0, 1.0 - math.exp(logprob)))
     if number == "entropy":
-        entropy = tokens.entropies[index]
+        entropy = tokens.entropy(index)
         return None if entropy is None else min(1.0, entropy / ENTROPY_FULL)
     kl = tokens.kls[index]
     return None if kl is None else min(1.0, math.sqrt(max(0.0, kl) / KL_FULL))
@@ -145,8 +152,9 @@ def note(both: Both, side: str, index: int, say: Words) -> str:
             shown = ", ".join(f"{_quoted(text)} {percent(value, say)}" for text, value in tokens.top[index])
             lines.append(f"{say(f'pair.{name}')}: {shown}")
     if index < len(own.texts):
-        if own.entropies[index] is not None:
-            lines.append(say("pair.note_entropy", nats=f"{own.entropies[index]:.3f}"))
+        entropy = own.entropy(index)
+        if entropy is not None:
+            lines.append(say("pair.note_entropy", nats=f"{entropy:.3f}"))
         if own.kls[index] is not None:
             lines.append(say("pair.note_kl", nats=f"{own.kls[index]:.4f}"))
         if not is_shared:
@@ -186,23 +194,19 @@ def _quoted(text: str) -> str:
     return f"“{visible_line(text, LONGEST_TOKEN)}”" if text else "“”"
 
 
-def _by_index(positions: pd.DataFrame) -> dict[int, tuple[float | None, ...]]:
-    if positions.empty:
+def _by_index(positions: Mapping[str, Any] | None) -> dict[int, tuple[float | None, ...]]:
+    if positions is None:
         return {}
-    row = positions.iloc[0]
     columns = ("kl_lower_nats", "reference_entropy_lower_nats", "candidate_entropy_lower_nats")
     return {
-        int(index): tuple(map(known, numbers))
-        for index, *numbers in zip(row["index"], *(row[name] for name in columns), strict=True)
+        int(index): tuple(numbers)
+        for index, *numbers in zip(positions["index"], *(positions[name] for name in columns), strict=True)
     }
 
 
-def _forced(forced: pd.DataFrame) -> list[tuple[str, float | None]]:
-    if forced.empty:
-        return []
-    row = forced.iloc[0]
+def _forced(forced: Mapping[str, Any] | None) -> list[tuple[str, float | None]]:
     # Rows older than the column have no numbers.
-    return list(zip(row["token"], map(known, row["kl_lower_nats"]), strict=False))
+    return [] if forced is None else list(zip(forced["token"], forced["kl_lower_nats"], strict=False))
 
 
 def _plogp(p: float) -> float:

@@ -1,14 +1,15 @@
-"""One pair and what stands beside it: point reads by key, on the pair's own day."""
+"""One pair and what stands beside it, read by its key."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import msgspec
 import pandas as pd
 
-from dashboards.asked import BY_INDEX, Asked, frame
+from dashboards.asked import Asked, frame
 
 
 class PairKey(msgspec.Struct, frozen=True):
@@ -30,8 +31,6 @@ KEY = (
     "AND `partition` = {partition:UInt32} AND `offset` = {offset:Int64}"
 )
 _OF_CANDIDATE = f"{KEY} AND candidate = {{candidate:String}}"
-_OF_SIDES = f"{KEY} AND (role = 'reference' OR role = 'candidate' AND endpoint_name = {{candidate:String}})"
-_ON_DAY = " AND toDate(ingested_at) = {day:Date}"
 
 SCORES = (
     "kl_forced_mean_nats",
@@ -60,7 +59,6 @@ SCORES = (
 
 PAIR_COLUMNS = (
     "reference",
-    "topic",
     "request_id",
     "request_hash",
     "mirrored_at",
@@ -68,21 +66,15 @@ PAIR_COLUMNS = (
     "tenant",
     "route",
     "language",
-    "kind",
     "mode",
-    "changes",
-    "served_model",
     "verdict",
     "reasons",
     "probable_cause",
     "severity",
     "candidate_fault_families",
-    "reference_fault_families",
     "divergence_position",
     "divergence_reference_token",
     "divergence_candidate_token",
-    "divergence_reference_gap_nats",
-    "divergence_candidate_gap_nats",
     "is_near_tie",
     "reference_tokens_per_s",
     "candidate_tokens_per_s",
@@ -93,8 +85,71 @@ PAIR_COLUMNS = (
     *SCORES,
 )
 
+_ANSWER = (
+    "role",
+    "endpoint_name",
+    "text",
+    "reasoning",
+    "tool_names",
+    "tool_arguments",
+    "finish_reason",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_ms",
+    "first_token_ms",
+    "failure_kind",
+    "failure_status",
+    "failure_message",
+    "notes",
+    "is_reused",
+    "sent_body",
+)
+_FINDING = (
+    "side",
+    "family",
+    "code",
+    "message",
+    "is_fault",
+    "unit",
+    "span_start",
+    "span_end",
+    "measured",
+    "threshold",
+)
+_TOKENS = ("role", "token", "logprob", "ranked", "top_token", "top_logprob")
+_POSITIONS = ("index", "kl_lower_nats", "reference_entropy_lower_nats", "candidate_entropy_lower_nats")
+_FORCED = (
+    "unscored_reason",
+    "token",
+    "reference_logprob",
+    "candidate_logprob",
+    "reference_top1_token",
+    "candidate_top1_token",
+    "kl_lower_nats",
+)
+"""What the tuples of `pair_beside_v1` hold."""
+
 MAX_SAME = 20
 SAME_WITHIN = timedelta(days=7)
+
+Values = dict[str, Any]
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is stored beside a pair; None or no entry where it is not kept.
+
+    `request`: body and production_body (JSON). `answers` by role: `_ANSWER`. `findings`: `_FINDING`, faults
+    first. `tokens` by role: `_TOKENS`, all but the role lists of one length. `positions`: `_POSITIONS` along
+    the common prefix, as lists. `forced`: what the candidate makes of the reference's own tokens, `_FORCED`
+    as lists, and why there are none.
+    """
+
+    request: Values | None
+    answers: dict[str, Values]
+    findings: list[Values]
+    tokens: dict[str, Values]
+    positions: Values | None
+    forced: Values | None
 
 
 def pair(asked: Asked, key: PairKey, columns: tuple[str, ...] = PAIR_COLUMNS) -> pd.DataFrame:
@@ -103,84 +158,66 @@ def pair(asked: Asked, key: PairKey, columns: tuple[str, ...] = PAIR_COLUMNS) ->
     return frame(asked, f"SELECT {chosen} FROM pairs_v1 WHERE {_OF_CANDIDATE}", key.parameters())
 
 
-def answers(asked: Asked, key: PairKey, day: date) -> pd.DataFrame:
-    """The observations of one pair: the reference's, and this candidate's.
+def beside(asked: Asked, key: PairKey, day: date) -> Beside:
+    """All that the page shows of a pair, in one query: six take twice as long, mostly to plan.
 
-    `day`, here and below, is the pair's day of `ingested_at`: one partition is looked into, not all.
+    `day`, here and below, is the pair's day of `ingested_at`: what stands beside it is stored under the same,
+    and one partition is looked into, not all.
     """
     sql = (
-        "SELECT role, endpoint_name, text, reasoning, `tool_calls.name` AS tool_names, "
-        "`tool_calls.arguments` AS tool_arguments, finish_reason, prompt_tokens, completion_tokens, "
-        "total_ms, first_token_ms, failure_kind, failure_status, failure_message, notes, is_reused, "
-        "sent_body "
-        f"FROM observations_v1 WHERE {_OF_SIDES}"
+        "SELECT requests, answers, findings, tokens, positions, forced FROM pair_beside_v1("
+        "experiment = {experiment:String}, candidate = {candidate:String}, topic_id = {topic_id:String},"
+        " partition = {partition:UInt32}, offset = {offset:Int64}, day = {day:Date})"
     )
-    return _of_day(asked, sql, key, day)
+    ((requests, answers, finds, tokens, positions, forced),) = asked.query(
+        sql, {**key.parameters(), "day": day}
+    ).rows
+    return Beside(
+        request=_first(("body", "production_body"), requests),
+        answers=_by_role(_ANSWER, answers),
+        findings=_sorted(list(one) for lists in finds for one in zip(*lists, strict=True)),
+        tokens=_by_role(_TOKENS, tokens),
+        positions=_first(_POSITIONS, positions),
+        forced=_first(_FORCED, forced),
+    )
 
 
-def findings(asked: Asked, key: PairKey, day: date) -> pd.DataFrame:
-    """The findings of one pair."""
+def findings(asked: Asked, key: PairKey, day: date) -> list[Values]:
+    """The findings of one pair, alone, for a reader who may not see texts."""
     sql = (
-        "SELECT side, family, code, message, is_fault, unit, span_start, span_end, measured, threshold "
-        f"FROM findings_v1 WHERE {_OF_CANDIDATE}"
+        f"SELECT {', '.join(_FINDING)} FROM findings_v1 WHERE {_OF_CANDIDATE}"
+        " AND toDate(ingested_at) = {day:Date}"
     )
-    return _of_day(asked, sql, key, day, "ORDER BY side, is_fault DESC, family, code")
-
-
-def request(asked: Asked, key: PairKey, day: date) -> pd.DataFrame:
-    """The mirrored request: body and production_body (JSON), or no row where it is no longer kept."""
-    sql = (
-        "SELECT body, production_body FROM requests_v1 WHERE topic_id = {topic_id:String} "
-        "AND `partition` = {partition:UInt32} AND `offset` = {offset:Int64}"
-    )
-    return _of_day(asked, sql, key, day)
-
-
-def tokens(asked: Asked, key: PairKey, day: date) -> pd.DataFrame:
-    """Role and, as lists of one length, token, logprob, ranked, top_token, top_logprob of each side."""
-    sql = f"SELECT role, token, logprob, ranked, top_token, top_logprob FROM tokens_v1 WHERE {_OF_SIDES}"
-    return _of_day(asked, sql, key, day)
-
-
-def positions(asked: Asked, key: PairKey, day: date) -> pd.DataFrame:
-    """index, kl_lower_nats and both sides' least entropies, as lists, along the common prefix."""
-    sql = (
-        "SELECT `index`, kl_lower_nats, reference_entropy_lower_nats, candidate_entropy_lower_nats "
-        f"FROM positions_v1 WHERE {_OF_CANDIDATE}"
-    )
-    return _of_day(asked, sql, key, day)
-
-
-def forced(asked: Asked, key: PairKey, day: date) -> pd.DataFrame:
-    """What the candidate makes of the reference's own tokens: lists, and why there are none."""
-    sql = (
-        "SELECT unscored_reason, token, reference_logprob, candidate_logprob, reference_top1_token, "
-        f"candidate_top1_token, kl_lower_nats FROM forced_pairs_v1 WHERE {_OF_CANDIDATE}"
-    )
-    return _of_day(asked, sql, key, day)
+    return _sorted(asked.query(sql, {**key.parameters(), "day": day}).rows)
 
 
 def same_request(asked: Asked, key: PairKey, request_hash: str, day: date) -> pd.DataFrame:
     """Other pairs of the very same request, of any experiment, within SAME_WITHIN of this one's day: newest
     first, at most MAX_SAME.
     """
-    return frame(
+    found = frame(
         asked,
         "SELECT experiment, candidate, mirrored_at, verdict, severity, edit_similarity, kl_forced_mean_nats,"
-        " divergence_position, topic_id, `partition`, `offset` FROM pairs_v1"
-        " WHERE request_hash = {request_hash:String} AND toDate(ingested_at) >= {first:Date}"
-        " AND toDate(ingested_at) <= {last:Date}"
-        f" AND NOT ({_OF_CANDIDATE}) ORDER BY mirrored_at DESC, experiment, candidate LIMIT {MAX_SAME}",
-        {
-            **key.parameters(),
-            "request_hash": request_hash,
-            "first": day - SAME_WITHIN,
-            "last": day + SAME_WITHIN,
-        },
-        BY_INDEX,
+        " divergence_position, topic_id, `partition`, `offset` FROM pairs_of_request_v1("
+        "request_hash = {request_hash:String}, first = {first:Date}, last = {last:Date})"
+        f" ORDER BY mirrored_at DESC, experiment, candidate LIMIT {MAX_SAME + 1}",
+        {"request_hash": request_hash, "first": day - SAME_WITHIN, "last": day + SAME_WITHIN},
     )
+    # Read with this one, which is there: an answer without rows costs as much again, for its columns.
+    own = pd.Series(True, index=found.index)
+    for name, value in key.parameters().items():
+        own &= found[name] == value
+    return found[~own].head(MAX_SAME).reset_index(drop=True)
 
 
-def _of_day(asked: Asked, sql: str, key: PairKey, day: date, order: str = "") -> pd.DataFrame:
-    """What stands beside a pair is stored with it, under the same `ingested_at`."""
-    return frame(asked, f"{sql}{_ON_DAY} {order}", {**key.parameters(), "day": day})
+def _first(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Values | None:
+    return dict(zip(names, rows[0], strict=True)) if rows else None
+
+
+def _by_role(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Values]:
+    return {str(row[0]): dict(zip(names, row, strict=True)) for row in rows}
+
+
+def _sorted(rows: Iterable[Sequence[Any]]) -> list[Values]:
+    found = [dict(zip(_FINDING, row, strict=True)) for row in rows]
+    return sorted(found, key=lambda one: (one["side"], not one["is_fault"], one["family"], one["code"]))

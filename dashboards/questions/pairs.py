@@ -10,6 +10,7 @@ import pandas as pd
 
 from compare.rollups.select import WORST_ROWS
 from dashboards.asked import BY_INDEX, Asked, frame
+from dashboards.questions.pair import PairKey
 from dashboards.questions.recent import Recent, recent
 from dashboards.questions.search import TEXT_LIMITS, TextSearch
 from dashboards.questions.summary import Series
@@ -154,7 +155,8 @@ def page(
     is_cut = is_of_newest(series, wanted, sort) and not is_whole
     near = recent(asked, series, wanted.start, wanted.end) if is_cut else None
     # One more than is shown tells whether another page follows.
-    rows = _rows(asked, series, wanted, sort, place, limit + 1, is_rolled, near)
+    read = _from_rollup if is_rolled else _rows
+    rows = read(asked, series, wanted, sort, place, limit + 1, is_rolled, near)
     is_more = len(rows) > limit
     rows = rows.iloc[:limit]
     is_backwards = place is not None and place.is_backwards
@@ -168,6 +170,22 @@ def page(
             behind = _place(rows.iloc[-1], row + len(rows), is_backwards=False)
     shown = rows.drop(columns=["rank"])
     return Page(shown, row, is_rolled, near.start if near else None, before, behind)
+
+
+def worst_keys(
+    asked: Asked, series: Series, start: datetime | None = None, end: datetime | None = None
+) -> list[PairKey]:
+    """The pairs of the first page of the worst of this range, in its order."""
+    wanted = PairFilter(start=start, end=end)
+    is_rolled = series.until is not None
+    read = _from_rollup if is_rolled else _rows
+    rows = read(asked, series, wanted, "worst", None, PAGE_ROWS, is_rolled, None, ", ".join(_KEY))
+    return [
+        PairKey(series.experiment, series.candidate, str(topic_id), int(partition), int(offset))
+        for topic_id, partition, offset in zip(
+            rows["topic_id"], rows["partition"].tolist(), rows["offset"].tolist(), strict=True
+        )
+    ]
 
 
 def is_of_newest(series: Series, wanted: PairFilter, sort: Sort) -> bool:
@@ -200,6 +218,28 @@ def choices(asked: Asked, series: Series) -> dict[str, list[str]]:
     return {name: list(row[name]) for name in ("route", "tenant", "language", "family")}
 
 
+def _from_rollup(
+    asked: Asked,
+    series: Series,
+    wanted: PairFilter,
+    sort: Sort,
+    place: Place | None,
+    limit: int,
+    is_rolled: bool,
+    near: Recent | None,
+    columns: str = _COLUMNS,
+) -> pd.DataFrame:
+    """`_rows` of the worst first. The regressions are a part of the rollup, and all of them come before the
+    others: where they are enough, only they are read.
+    """
+    if place is None and not wanted.verdicts:
+        regressions = msgspec.structs.replace(wanted, verdicts=REGRESSIONS)
+        rows = _rows(asked, series, regressions, sort, place, limit, is_rolled, near, columns)
+        if len(rows) == limit:
+            return rows
+    return _rows(asked, series, wanted, sort, place, limit, is_rolled, near, columns)
+
+
 def _rows(
     asked: Asked,
     series: Series,
@@ -209,9 +249,13 @@ def _rows(
     limit: int,
     is_rolled: bool,
     near: Recent | None,
+    columns: str = _COLUMNS,
 ) -> pd.DataFrame:
     view, only = ("rollup_worst_v1", _ONLY_ROLLED) if is_rolled else ("pairs_v1", _ONLY)
     where, values = _conditions(wanted, only, is_rolled)
+    if is_rolled and wanted.verdicts and set(wanted.verdicts) <= set(REGRESSIONS):
+        # Said so that the key is used: it has this before the verdict.
+        where.append("is_regression")
     if near is not None:
         where.append(near.condition(values))
     ranks = (_RANKS[sort], *_KEY)
@@ -238,7 +282,7 @@ def _rows(
         )
     return frame(
         asked,
-        f"SELECT {_COLUMNS.format(**only)}, {_RANKS[sort]} AS rank FROM {view}"
+        f"SELECT {columns.format(**only)}, {_RANKS[sort]} AS rank FROM {view}"
         f" WHERE {condition} ORDER BY {order} LIMIT {{limit:UInt32}}",
         {**series.parameters(), **values, "limit": limit},
         TEXT_LIMITS if wanted.text is not None else BY_INDEX if wanted.is_by_index() else None,

@@ -12,7 +12,6 @@ from dashboards.questions import pair as questions
 from dashboards.questions import pairs as lists
 from dashboards.questions.pair import PairKey
 from dashboards.screens import pair_answers, pair_beside
-from dashboards.screens.pair_table import key_of
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.words import TEXTS
@@ -55,14 +54,11 @@ def show(context: Context) -> None:
         st.info(say("shell.text_hidden"), icon="🔒")
         pair_beside.show_without_texts(context, key, row)
         return
-    day = row["ingested_at"].date()
-    request = questions.request(context.reader, key, day)
-    body = "" if request.empty else str(request["body"].iloc[0])
+    beside = questions.beside(context.reader, key, row["ingested_at"].date())
+    body = "" if beside.request is None else str(beside.request["body"])
     _prompt(context, body)
-    answers = questions.answers(context.reader, key, day)
-    findings = questions.findings(context.reader, key, day)
-    pair_answers.show_answers(context, key, row, answers, findings, body)
-    pair_beside.show_all(context, key, row, answers, findings, request)
+    pair_answers.show_answers(context, row, beside, body)
+    pair_beside.show_all(context, key, row, beside)
 
 
 def _key(context: Context) -> PairKey | None:
@@ -132,9 +128,7 @@ def _in_list(context: Context, key: PairKey) -> None:
     context.link("pairs", say("pair.to_list"), icon=":material/list:", **(own if is_of_series else {}))
     source = "listed" if is_listed else "worst"
     if not is_listed:
-        wanted = lists.PairFilter(start=context.window.start, end=context.window.end)
-        worst = lists.page(context.reader, context.series, wanted).rows
-        keys = [key_of(context, row) for _, row in worst.iterrows()]
+        keys = lists.worst_keys(context.reader, context.series, context.window.start, context.window.end)
     if key not in keys:
         st.caption(say("pair.place_none"), width="content")
         return

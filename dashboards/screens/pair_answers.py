@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,8 +13,7 @@ from dashboards.pair_views.json_paths import json_side, schema_of, tool_calls_by
 from dashboards.pair_views.parting import Parting, box, parting_of, taken_before
 from dashboards.pair_views.plain import Span, plain
 from dashboards.pair_views.word_diff import word_diff
-from dashboards.questions import pair as questions
-from dashboards.questions.pair import PairKey
+from dashboards.questions.pair import Beside, Values
 from dashboards.screens.pair_json import show_json, show_paths
 from dashboards.shell.context import Context
 from dashboards.shell.figures import known
@@ -25,25 +25,13 @@ SIDES = ("reference", "candidate")
 HEIGHT = 380
 
 
-def show_answers(
-    context: Context,
-    key: PairKey,
-    row: pd.Series,
-    answers: pd.DataFrame,
-    findings: pd.DataFrame,
-    body: str,
-) -> None:
+def show_answers(context: Context, row: pd.Series, beside: Beside, body: str) -> None:
     """Where they part, the choice of the view, and the view."""
     say = context.say
-    day = row["ingested_at"].date()
     position = known(row["divergence_position"])
-    sides = {role: _side(answers, role) for role in SIDES}
-    tokens = questions.tokens(context.reader, key, day)
+    sides = {role: beside.answers.get(role) for role in SIDES}
     both = both_of(
-        tokens,
-        questions.positions(context.reader, key, day),
-        questions.forced(context.reader, key, day),
-        None if position is None else int(position),
+        beside.tokens, beside.positions, beside.forced, None if position is None else int(position)
     )
     _say_parting(context, row, sides, both)
     parting = _parting(context, sides, both)
@@ -60,7 +48,7 @@ def show_answers(
         schema = schema_of(body)
         show_json(context, *(json_side(_text(sides[role]), schema) for role in SIDES), schema=schema)
         return
-    pieces = _pieces(view, number, sides, both, parting, findings, context)
+    pieces = _pieces(view, number, sides, both, parting, beside.findings, context)
     for column, role in zip(st.columns(2), SIDES, strict=True):
         with column:
             _answer(context, role, sides[role], pieces[role], f"{view}-{number}-{role}")
@@ -118,7 +106,7 @@ def _pieces(
     sides: dict[str, Any],
     both: Both,
     parting: Parting,
-    findings: pd.DataFrame,
+    findings: Sequence[Values],
     context: Context,
 ) -> dict[str, list[Piece]]:
     say = context.say
@@ -145,10 +133,10 @@ def _pieces(
     return made
 
 
-def evidence_of(findings: pd.DataFrame, role: str, tokens: list[str], text: str) -> list[Span]:
+def evidence_of(findings: Sequence[Values], role: str, tokens: list[str], text: str) -> list[Span]:
     """The findings' spans in characters of the text. Spans of tokens are turned where the tokens spell it."""
     spans = []
-    for _, one in findings[findings["side"] == role].iterrows():
+    for one in (one for one in findings if one["side"] == role):
         start, end = int(one["span_start"]), int(one["span_end"])
         words = f"{one['family']}/{one['code']}: {one['message']}"
         if one["unit"] == "characters":
@@ -243,11 +231,6 @@ def _tool_calls(context: Context, sides: dict[str, Any]) -> None:
         return
     st.markdown(f"**{context.say('pair.tools')}**")
     show_paths(context, tool_calls_by_path(calls["reference"], calls["candidate"]), "tools_all")
-
-
-def _side(answers: pd.DataFrame, role: str) -> Any:
-    rows = answers[answers["role"] == role]
-    return None if rows.empty else rows.iloc[0]
 
 
 def _text(side: Any) -> str:

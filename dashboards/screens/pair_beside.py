@@ -5,6 +5,7 @@ that runs it again, and pairs like it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from dashboards.charts.pair import forced_positions
 from dashboards.pair_views.replay_command import replay_command
 from dashboards.questions import pair as questions
 from dashboards.questions import pairs as lists
-from dashboards.questions.pair import PairKey
+from dashboards.questions.pair import Beside, PairKey, Values
 from dashboards.screens.pair_table import key_of, open_pair, show_pair_table
 from dashboards.shell.context import Context
 from dashboards.shell.figures import known
@@ -27,23 +28,16 @@ RAW_HEIGHT = 400
 MAX_ALIKE = 6
 
 
-def show_all(
-    context: Context,
-    key: PairKey,
-    row: pd.Series,
-    answers: pd.DataFrame,
-    findings: pd.DataFrame,
-    request: pd.DataFrame,
-) -> None:
+def show_all(context: Context, key: PairKey, row: pd.Series, beside: Beside) -> None:
     """Every section, texts included."""
-    _findings(context, findings)
-    _forced(context, key, row)
+    _findings(context, beside.findings)
+    _forced(context, beside.forced)
     left, right = st.columns(2)
     with left:
-        _timings(context, row, answers)
+        _timings(context, row, beside.answers)
     with right:
         _scores(context, row)
-    _raw(context, row, answers, request)
+    _raw(context, row, beside)
     _replay(context, key, row)
     _similar(context, key, row)
 
@@ -56,22 +50,22 @@ def show_without_texts(context: Context, key: PairKey, row: pd.Series) -> None:
     _similar(context, key, row)
 
 
-def _findings(context: Context, findings: pd.DataFrame) -> None:
+def _findings(context: Context, findings: Sequence[Values]) -> None:
     say = context.say
     st.markdown(f"**{say('pair.findings')}** ({len(findings)})")
-    if findings.empty:
+    if not findings:
         st.caption(say("pair.no_findings"))
         return
     shown = pd.DataFrame(
         {
-            "side": [say(f"pair.{side}") for side in findings["side"]],
-            "family": findings["family"],
-            "code": [visible_line(code) for code in findings["code"]],
-            "is_fault": findings["is_fault"].astype(bool),
-            "message": [visible_line(message) for message in findings["message"]],
-            "span": [_span(context, one) for _, one in findings.iterrows()],
-            "measured": findings["measured"].astype(float),
-            "threshold": findings["threshold"].astype(float),
+            "side": [say(f"pair.{one['side']}") for one in findings],
+            "family": [one["family"] for one in findings],
+            "code": [visible_line(one["code"]) for one in findings],
+            "is_fault": [bool(one["is_fault"]) for one in findings],
+            "message": [visible_line(one["message"]) for one in findings],
+            "span": [_span(context, one) for one in findings],
+            "measured": [known(one["measured"]) for one in findings],
+            "threshold": [known(one["threshold"]) for one in findings],
         }
     )
     st.dataframe(
@@ -87,20 +81,18 @@ def _findings(context: Context, findings: pd.DataFrame) -> None:
     )
 
 
-def _span(context: Context, one: pd.Series) -> str:
+def _span(context: Context, one: Values) -> str:
     if one["unit"] not in ("characters", "tokens"):
         return ""
     return context.say(f"pair.{one['unit']}", start=int(one["span_start"]), end=int(one["span_end"]))
 
 
-def _forced(context: Context, key: PairKey, row: pd.Series) -> None:
+def _forced(context: Context, one: Values | None) -> None:
     say = context.say
-    found = questions.forced(context.reader, key, row["ingested_at"].date())
     st.markdown(f"**{say('pair.forced')}**")
-    if found.empty:
+    if one is None:
         st.caption(say("pair.forced_not_chosen"))
         return
-    one = found.iloc[0]
     if one["unscored_reason"]:
         st.caption(say("pair.forced_none", reason=in_markdown(str(one["unscored_reason"]))))
         return
@@ -122,7 +114,7 @@ def _forced(context: Context, key: PairKey, row: pd.Series) -> None:
     draw(forced_positions(steps, say))
 
 
-def _timings(context: Context, row: pd.Series, answers: pd.DataFrame) -> None:
+def _timings(context: Context, row: pd.Series, answers: Mapping[str, Values]) -> None:
     say = context.say
     st.markdown(f"**{say('pair.timings')}**")
     table: dict[str, list[Any]] = {"what": [], "reference": [], "candidate": []}
@@ -135,10 +127,7 @@ def _timings(context: Context, row: pd.Series, answers: pd.DataFrame) -> None:
     ):
         table["what"].append(say(f"pair.{name}"))
         for role in SIDES:
-            side = answers[answers["role"] == role]
-            number = row[f"{role}_tokens_per_s"] if column is None else None
-            if column is not None and not side.empty:
-                number = side[column].iloc[0]
+            number = row[f"{role}_tokens_per_s"] if column is None else answers.get(role, {}).get(column)
             table[role].append(known(number))
     number = st.column_config.NumberColumn
     st.dataframe(
@@ -151,9 +140,8 @@ def _timings(context: Context, row: pd.Series, answers: pd.DataFrame) -> None:
         },
     )
     for role in SIDES:
-        side = answers[answers["role"] == role]
-        if not side.empty and len(side["notes"].iloc[0]):
-            notes = ", ".join(in_markdown(note) for note in side["notes"].iloc[0])
+        if role in answers and answers[role]["notes"]:
+            notes = ", ".join(in_markdown(note) for note in answers[role]["notes"])
             st.caption(f"{say(f'pair.{role}')}, {say('pair.notes')}: {notes}")
 
 
@@ -182,25 +170,22 @@ def _scores(context: Context, row: pd.Series) -> None:
     )
 
 
-def _raw(context: Context, row: pd.Series, answers: pd.DataFrame, request: pd.DataFrame) -> None:
-    say = context.say
+def _raw(context: Context, row: pd.Series, beside: Beside) -> None:
+    say, request = context.say, beside.request
     with st.expander(say("pair.raw")):
         if row["is_redacted"]:
             st.caption(say("pair.redacted"))
         texts: list[tuple[str, str | None]] = [
-            (say("pair.raw_request"), None if request.empty else _pretty(request["body"].iloc[0]))
+            (say("pair.raw_request"), None if request is None else _pretty(request["body"]))
         ]
-        if not request.empty and request["production_body"].iloc[0]:
-            texts.append((say("pair.raw_production"), _pretty(request["production_body"].iloc[0])))
+        if request is not None and request["production_body"]:
+            texts.append((say("pair.raw_production"), _pretty(request["production_body"])))
         for role in SIDES:
-            side = answers[answers["role"] == role]
+            side = beside.answers.get(role)
             name = say(f"pair.{role}")
-            texts.append(
-                (say("pair.raw_sent", side=name), None if side.empty else _pretty(side["sent_body"].iloc[0]))
-            )
-            texts.append(
-                (say("pair.raw_answer", side=name), None if side.empty else str(side["text"].iloc[0]))
-            )
+            sent, answer = (None, None) if side is None else (_pretty(side["sent_body"]), str(side["text"]))
+            texts.append((say("pair.raw_sent", side=name), sent))
+            texts.append((say("pair.raw_answer", side=name), answer))
         for label, text in texts:
             st.caption(label)
             if text is None:

@@ -33,6 +33,8 @@ GRANT SELECT ON gnomon.golden_runs_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.noise_pairs_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.observations_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.outcomes_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.pair_beside_v1 TO gnomon_dashboard;
+GRANT SELECT ON gnomon.pairs_of_request_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.pairs_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.positions_v1 TO gnomon_dashboard;
 GRANT SELECT ON gnomon.requests_v1 TO gnomon_dashboard;

@@ -7,7 +7,6 @@ import shlex
 from datetime import UTC, datetime
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from dashboards.pair_views.heat import alternatives, both_of, entropy_lower, heat, note, strength
@@ -16,7 +15,7 @@ from dashboards.pair_views.parting import Parting, box, parting_of, taken_before
 from dashboards.pair_views.plain import HEAD, LEAD, MAX_CHARACTERS, Span, plain
 from dashboards.pair_views.replay_command import replay_command
 from dashboards.pair_views.word_diff import MAX_WORDS, word_diff
-from dashboards.questions.pair import PairKey
+from dashboards.questions.pair import PairKey, Values
 from dashboards.screens.pair_table import is_click
 from dashboards.shell.marks import Piece, boxed
 from dashboards.words import Words
@@ -151,42 +150,43 @@ def test_a_long_word_diff_says_its_cut() -> None:
     assert "missing" not in {piece.kind for piece in right}
 
 
-def frames() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def stored() -> tuple[dict[str, Values], Values, Values]:
+    """Tokens by role, positions and forced, as `questions.pair.Beside` has them."""
     half, third, tenth = math.log(0.5), math.log(0.3), math.log(0.1)
-    tokens = pd.DataFrame(
-        {
-            "role": ["candidate", "reference"],
-            "token": [["The", " sea", "\n"], ["The", " sky"]],
-            "logprob": [[half, third, None], [half, half]],
-            "ranked": [[2, 2, 0], [2, 2]],
-            "top_token": [
-                [["The", "A"], [" sea", " sky"], []],
-                [["The", "A"], [" sky", " sea"]],
-            ],
-            "top_logprob": [[[half, third], [third, tenth], []], [[half, third], [half, tenth]]],
-        }
-    )
-    positions = pd.DataFrame(
-        {
-            "index": [[0, 1]],
-            "kl_lower_nats": [[0.0, 0.5]],
-            "reference_entropy_lower_nats": [[1.25, None]],
-            "candidate_entropy_lower_nats": [[1.5, 2.5]],
-        }
-    )
-    forced = pd.DataFrame({"token": [["The", " sky"]], "kl_lower_nats": [[9.0, 9.0]]})
-    return tokens, positions, forced
+    tokens: dict[str, Values] = {
+        "candidate": {
+            "token": ["The", " sea", "\n"],
+            "logprob": [half, third, None],
+            "ranked": [2, 2, 0],
+            "top_token": [["The", "A"], [" sea", " sky"], []],
+            "top_logprob": [[half, third], [third, tenth], []],
+        },
+        "reference": {
+            "token": ["The", " sky"],
+            "logprob": [half, half],
+            "ranked": [2, 2],
+            "top_token": [["The", "A"], [" sky", " sea"]],
+            "top_logprob": [[half, third], [half, tenth]],
+        },
+    }
+    positions: Values = {
+        "index": [0, 1],
+        "kl_lower_nats": [0.0, 0.5],
+        "reference_entropy_lower_nats": [1.25, None],
+        "candidate_entropy_lower_nats": [1.5, 2.5],
+    }
+    return tokens, positions, {"token": ["The", " sky"], "kl_lower_nats": [9.0, 9.0]}
 
 
 def test_tokens_have_the_numbers_of_both_sides_up_to_the_parting() -> None:
-    both = both_of(*frames(), 1)
+    both = both_of(*stored(), 1)
     assert both.reference.kls == [0.0, 0.5]
     assert both.candidate.kls == [0.0, 0.5, None]
-    assert both.reference.entropies[0] == 1.25
-    assert both.candidate.entropies[1] == 2.5
+    assert both.reference.entropy(0) == 1.25
+    assert both.candidate.entropy(1) == 2.5
     # 0.5 and 0.1 are listed: 0.4 is left, at most 0.1 a token, so at least four more of 0.1.
     expected = -(0.5 * math.log(0.5) + 5 * 0.1 * math.log(0.1))
-    assert both.reference.entropies[1] == pytest.approx(expected)
+    assert both.reference.entropy(1) == pytest.approx(expected)
     lines = note(both, "candidate", 1, SAY).split("\n")
     assert lines[0] == "≠ here the answers part"
     assert lines[1] == "token 1 “ sea”: 30.0 %"
@@ -200,7 +200,7 @@ def test_tokens_have_the_numbers_of_both_sides_up_to_the_parting() -> None:
 
 
 def test_heat_marks_the_parting_and_the_end() -> None:
-    both = both_of(*frames(), 1)
+    both = both_of(*stored(), 1)
     pieces = heat(both, "candidate", "probability", SAY, ended="<end>")
     assert [(piece.text, piece.kind, piece.mark) for piece in pieces] == [
         ("The", "", ""),
@@ -209,30 +209,29 @@ def test_heat_marks_the_parting_and_the_end() -> None:
         ("", "quiet", "<end>"),
     ]
     assert [piece.strength for piece in pieces] == [pytest.approx(0.5), pytest.approx(0.7), None, None]
-    ended = heat(both_of(*frames(), 2), "reference", "kl", SAY, ended="")
+    ended = heat(both_of(*stored(), 2), "reference", "kl", SAY, ended="")
     assert (ended[-1].kind, ended[-1].mark) == ("divergence", "≠ 2 <end>")
     assert strength("kl", both.reference, 1) == pytest.approx(0.5)
     assert strength("entropy", both.candidate, 1) == pytest.approx(2.5 / 3)
 
 
 def test_alternatives_where_they_part() -> None:
-    table = alternatives(both_of(*frames(), 1))
+    table = alternatives(both_of(*stored(), 1))
     assert list(table["token"]) == ["“ sky”", "“ sea”"]
     assert list(table["reference"]) == pytest.approx([0.5, 0.1])
     assert list(table["candidate"]) == pytest.approx([0.1, 0.3])
-    assert alternatives(both_of(*frames(), None)).empty
+    assert alternatives(both_of(*stored(), None)).empty
 
 
 def test_forced_numbers_fill_the_reference_behind_the_parting() -> None:
-    tokens, positions, forced = frames()
-    both = both_of(tokens, positions.iloc[:0], forced, 0)
+    tokens, _, forced = stored()
+    both = both_of(tokens, None, forced, 0)
     assert both.reference.kls == [9.0, 9.0]
     assert both.candidate.kls == [None, None, None]
 
 
 def test_no_tokens_at_all() -> None:
-    tokens, positions, forced = frames()
-    both = both_of(tokens.iloc[:0], positions.iloc[:0], forced.iloc[:0], 3)
+    both = both_of({}, None, None, 3)
     assert (both.reference.texts, both.candidate.texts) == ([], [])
     assert alternatives(both).empty
     assert entropy_lower([]) is None

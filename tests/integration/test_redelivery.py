@@ -16,7 +16,10 @@ from tests.fixtures.stub_endpoint import StubEndpoint
 from tests.integration.conftest import Bench, envelope
 
 ARGUMENTS = {
-    "rollup_range_v1": "(start = '2020-01-01 00:00:00', end = '2100-01-01 00:00:00', dimension = 'route')"
+    "pair_beside_v1": "(experiment = 'e', candidate = 'c', topic_id = 't', partition = 0, offset = 0,"
+    " day = '2026-11-01')",
+    "pairs_of_request_v1": "(request_hash = 'h', first = '2026-11-01', last = '2026-11-01')",
+    "rollup_range_v1": "(start = '2020-01-01 00:00:00', end = '2100-01-01 00:00:00', dimension = 'route')",
 }
 RECORDS = 24
 OF_THE_SERVICE = {

@@ -12,7 +12,10 @@ from compare.pair_rows import SCORE_COLUMNS
 from compare.store import Store, migrate
 
 _ARGUMENTS = {
-    "rollup_range_v1": "(start = '2026-11-01 00:00:00', end = '2026-11-08 00:00:00', dimension = 'route')"
+    "pair_beside_v1": "(experiment = 'e', candidate = 'c', topic_id = 't', partition = 0, offset = 0,"
+    " day = '2026-11-01')",
+    "pairs_of_request_v1": "(request_hash = 'h', first = '2026-11-01', last = '2026-11-01')",
+    "rollup_range_v1": "(start = '2026-11-01 00:00:00', end = '2026-11-08 00:00:00', dimension = 'route')",
 }
 """Of views with parameters, which cannot be described without."""
 
