@@ -24,6 +24,8 @@ from ingest.errors import RetryError
 
 Pages = Mapping[str, Any]
 LOOKED_AGAIN = "looked again"
+# Streamlit tints the link that the keyboard has come to, hardly to be seen.
+FOCUS = "<style>a:focus-visible { outline: 2px solid !important; outline-offset: 1px; }</style>"
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +128,7 @@ def show_all(say: Words) -> None:
 def main() -> None:
     """The explorer, or why it shows nothing; a store whose owner has ended is looked for once more."""
     st.set_page_config(page_title="Gnomon", page_icon="🌘", layout="wide")
+    st.html(FOCUS)
     say = Words(language())
     leave_out_modules()
     try:
