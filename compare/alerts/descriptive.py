@@ -7,10 +7,12 @@ exists and not before (46 MiB).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from compare.alerts.evidence import NamedTest, SliceTest
 from compare.alerts.metrics import Kind
@@ -96,12 +98,24 @@ def _one(kind: Kind, before: Floats, since: Floats) -> tuple[float, float]:
     if kind in _COUNTS or kind == "candidate_only_excess":
         p = _fisher("", before > 0, since > 0).p_value
         return effect, 1.0 if p is None else p
-    from scipy import stats
+    return effect, mann_whitney_p(since, before)
 
-    if np.all(before == before[0]) and np.all(since == before[0]):
+
+def mann_whitney_p(one: Floats, other: Floats) -> float:
+    """Two-sided p-value of the test by its normal approximation, corrected for ties and continuity (Mann and
+    Whitney 1947): that of `scipy.stats.mannwhitneyu(method="asymptotic")`, without 2 ms of preparations.
+    """
+    n, m = len(one), len(other)
+    _, place, counts = np.unique(np.concatenate([one, other]), return_inverse=True, return_counts=True)
+    if len(counts) == 1:
         # Nothing differs: the test is not defined where all values are one.
-        return effect, 1.0
-    return effect, float(stats.mannwhitneyu(since, before, method="asymptotic").pvalue)
+        return 1.0
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    u = float(ranks[place[:n]].sum()) - n * (n + 1) / 2
+    ties = float((counts.astype(np.float64) ** 3 - counts).sum()) / ((n + m) * (n + m - 1))
+    spread = math.sqrt(n * m / 12 * (n + m + 1 - ties))
+    z = (max(u, n * m - u) - n * m / 2 - 0.5) / spread
+    return min(2.0 * float(ndtr(-z)), 1.0)
 
 
 def _fisher(name: str, before: Floats | NDArray[np.bool_], since: Floats | NDArray[np.bool_]) -> NamedTest:
