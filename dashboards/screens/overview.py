@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboards.questions import overview as questions
 from dashboards.questions import summary
+from dashboards.questions.accounts import lag
 from dashboards.screens.alert_further import handled_words, slice_words
 from dashboards.screens.overview_accounts import show_accounts
 from dashboards.screens.overview_figures import show_figures, show_over_time, show_verdicts
@@ -26,17 +27,23 @@ SHORT = timedelta(hours=1)
 
 def show(context: Context) -> None:
     """The whole page."""
+    reader, series, window = context.reader, context.series, (context.window.start, context.window.end)
+    reader.ahead(questions.firing, series)
+    reader.ahead(questions.spread, series)
+    reader.ahead(summary.summary, series, *window)
+    reader.ahead(summary.quantiles, series, *window)
+    reader.ahead(questions.served_changes, series)
+    reader.ahead(lag, series)
     st.title(context.say("overview.title"))
     _firing(context)
     _age(context)
     verdict = show_verdict(context)
-    window = (context.window.start, context.window.end)
-    figures = summary.summary(context.reader, context.series, *window)
+    figures = summary.summary(reader, series, *window)
     st.divider()
     if not figures.totals["pairs"]:
         st.info(context.say("shell.nothing"))
     else:
-        show_figures(context, figures, summary.quantiles(context.reader, context.series, *window), verdict)
+        show_figures(context, figures, summary.quantiles(reader, series, *window), verdict)
         show_verdicts(context, figures)
         show_over_time(context, figures)
     show_accounts(context)

@@ -31,6 +31,8 @@ BADGES: dict[str, Any] = {
     "both_error": "violet",
 }
 MAX_REASONS = 3
+NOT_LISTED: tuple[str, str, list[PairKey], dict[str, Any]] = ("", "", [], {})
+"""What the list shows, before it was shown."""
 
 
 def show(context: Context) -> None:
@@ -42,6 +44,8 @@ def show(context: Context) -> None:
         st.info(say("pair.choose"))
         context.link("pairs", say("shell.pairs"), icon=":material/list:")
         return
+    if _listed(key) is None:
+        context.reader.ahead(lists.worst_keys, context.series, context.window.start, context.window.end)
     found = questions.pair(context.reader, key)
     if found.empty:
         st.title(say("pair.title"))
@@ -49,12 +53,16 @@ def show(context: Context) -> None:
         context.link("pairs", say("shell.pairs"), icon=":material/list:")
         return
     row = found.iloc[0]
+    day = row["ingested_at"].date()
+    if context.visitor.shows_text:
+        context.reader.ahead(questions.beside, key, day)
+    pair_beside.ahead(context, key, row)
     _header(context, key, row)
     if not context.visitor.shows_text:
         st.info(say("shell.text_hidden"), icon="🔒")
         pair_beside.show_without_texts(context, key, row)
         return
-    beside = questions.beside(context.reader, key, row["ingested_at"].date())
+    beside = questions.beside(context.reader, key, day)
     body = "" if beside.request is None else str(beside.request["body"])
     _prompt(context, body)
     pair_answers.show_answers(context, row, beside, body)
@@ -116,18 +124,25 @@ def _cause(context: Context, cause: str) -> None:
     st.badge(text, color="gray", help=f"{known}{say('pair.cause_help')}")
 
 
+def _listed(key: PairKey) -> list[PairKey] | None:
+    """The pairs of the page of the list that was shown last; None if this one is not among them."""
+    experiment, candidate, keys, _ = st.session_state.get("listed", NOT_LISTED)
+    is_of_series = (experiment, candidate) == (key.experiment, key.candidate)
+    return keys if is_of_series and key in keys else None
+
+
 def _in_list(context: Context, key: PairKey) -> None:
     """Links to the list and to this pair's neighbours: in the page of it that was shown last, else, as for a
     pair that an alert or the overview led to, among the worst of the range.
     """
     say = context.say
-    experiment, candidate, keys, parameters = st.session_state.get("listed", ("", "", [], {}))
+    experiment, candidate, _, parameters = st.session_state.get("listed", NOT_LISTED)
     is_of_series = (experiment, candidate) == (key.experiment, key.candidate)
-    is_listed = is_of_series and key in keys
     own = {name: value for name, value in parameters.items() if name not in ("experiment", "candidate")}
     context.link("pairs", say("pair.to_list"), icon=":material/list:", **(own if is_of_series else {}))
-    source = "listed" if is_listed else "worst"
-    if not is_listed:
+    keys = _listed(key)
+    source = "worst" if keys is None else "listed"
+    if keys is None:
         keys = lists.worst_keys(context.reader, context.series, context.window.start, context.window.end)
     if key not in keys:
         st.caption(say("pair.place_none"), width="content")

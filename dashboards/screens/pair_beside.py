@@ -42,6 +42,13 @@ def show_all(context: Context, key: PairKey, row: pd.Series, beside: Beside) -> 
     _similar(context, key, row)
 
 
+def ahead(context: Context, key: PairKey, row: pd.Series) -> None:
+    """Begin what is shown last."""
+    day = row["ingested_at"].date()
+    context.reader.ahead(questions.same_request, key, str(row["request_hash"]), day)
+    context.reader.ahead(lists.page, context.series, _like(row), limit=MAX_ALIKE + 1)
+
+
 def show_without_texts(context: Context, key: PairKey, row: pd.Series) -> None:
     """What a role that hides texts may see."""
     _findings(context, questions.findings(context.reader, key, row["ingested_at"].date()))
@@ -218,16 +225,11 @@ def _similar(context: Context, key: PairKey, row: pd.Series) -> None:
         chosen = show_pair_table(
             context, same, f"same-{key.topic_id}-{key.partition}-{key.offset}", most_rows=6
         )
-    families = sorted({*row["candidate_fault_families"]})
+    wanted = _like(row)
     what = (
-        say("pair.alike_family", families=", ".join(map(in_markdown, families)))
-        if families
+        say("pair.alike_family", families=", ".join(map(in_markdown, wanted.families)))
+        if wanted.families
         else say("pair.alike_verdict", verdict=in_markdown(row["verdict"]))
-    )
-    wanted = lists.PairFilter(
-        routes=(str(row["route"]),),
-        families=tuple(families),
-        verdicts=() if families else (str(row["verdict"]),),
     )
     st.markdown(f"**{say('pair.alike', route=in_markdown(str(row['route'])) or '—', what=what)}**")
     alike = lists.page(context.reader, context.series, wanted, limit=MAX_ALIKE + 1).rows
@@ -240,6 +242,14 @@ def _similar(context: Context, key: PairKey, row: pd.Series) -> None:
         chosen = show_pair_table(context, alike, name, most_rows=MAX_ALIKE) or chosen
     if chosen is not None:
         open_pair(context, chosen)
+
+
+def _like(row: pd.Series) -> lists.PairFilter:
+    """Pairs of its route with its candidate's faults; without any, of its verdict."""
+    families = tuple(sorted({*row["candidate_fault_families"]}))
+    return lists.PairFilter(
+        routes=(str(row["route"]),), families=families, verdicts=() if families else (str(row["verdict"]),)
+    )
 
 
 def _pretty(body: Any) -> str:
