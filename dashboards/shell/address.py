@@ -44,8 +44,9 @@ class Address:
     def write(self) -> None:
         """Bring the bar in step: parameters that nothing kept go away."""
         kept = {name: values for name, values in self._kept.items() if values}
-        if kept != self._now:
-            st.query_params.from_dict(kept)
+        # Also what stands there, as it stands there: a link may have been followed while the run before was
+        # ending, whose address came after it. A browser that has it already does nothing.
+        st.query_params.from_dict(dict(self._now) if kept == self._now else kept)
         st.session_state[_WRITTEN] = kept
         st.session_state[_SPOKEN] = self._language
 

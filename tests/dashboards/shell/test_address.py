@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from streamlit.runtime.state.query_params_proxy import QueryParamsProxy
 from streamlit.testing.v1 import AppTest
 
 
@@ -72,6 +74,22 @@ def test_a_link_restores_everything_and_writes_the_same_address() -> None:
     app = opened(**LINK)
     assert chosen(app) == ALL
     assert dict(app.query_params) == LINK
+
+
+def test_an_address_that_is_right_is_told_again_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The browser may have been told another one by a run that ended after the link was followed. Told in
+    # another order, it would add a page to what its back button goes through.
+    told: list[list[str]] = []
+    tell = QueryParamsProxy.from_dict
+
+    def noted(self: QueryParamsProxy, kept: dict[str, list[str]]) -> None:
+        told.append(list(kept))
+        tell(self, kept)
+
+    monkeypatch.setattr(QueryParamsProxy, "from_dict", noted)
+    backwards = dict(reversed(LINK.items()))
+    opened(**backwards)
+    assert told == [list(backwards)]
 
 
 def test_a_link_that_does_not_fit_counts_as_nothing() -> None:
