@@ -18,7 +18,6 @@ _EXPERIMENT = "experiment = {experiment:String}"
 
 
 class _Endpoint(msgspec.Struct):
-    url: str = ""
     tokens_per_day: int | None = None
 
 
@@ -42,7 +41,7 @@ class _Served(msgspec.Struct):
 
 
 def endpoints(asked: Asked, series: Series) -> pd.DataFrame:
-    """The endpoints of the newest settings: endpoint, role (`reference`, `reference_b` or `candidate`), url,
+    """The endpoints of the newest settings: endpoint, role (`reference`, `reference_b` or `candidate`),
     tokens_per_day (None: no budget, or settings older than the figure), model, engine, quantization.
     """
     rows = asked.query(
@@ -62,7 +61,6 @@ def endpoints(asked: Asked, series: Series) -> pd.DataFrame:
             {
                 "endpoint": name,
                 "role": roles.get(name, "candidate"),
-                "url": one.url,
                 "tokens_per_day": one.tokens_per_day,
                 "model": told.model or "",
                 "engine": engine,
@@ -111,12 +109,11 @@ def failed(asked: Asked, series: Series, since: datetime) -> pd.DataFrame:
 
 def pauses(asked: Asked, series: Series) -> pd.DataFrame:
     """The pauses that hold now and concern the experiment: endpoint (empty: every one), ordered_at (UTC),
-    ordered_by, why, is_everywhere (of all experiments).
+    ordered_by, why.
     """
     return frame(
         asked,
-        "SELECT endpoint_name AS endpoint, ordered_at, ordered_by, reason AS why,"
-        " experiment = '' AS is_everywhere FROM controls_v1"
+        "SELECT endpoint_name AS endpoint, ordered_at, ordered_by, reason AS why FROM controls_v1"
         " WHERE experiment IN ('', {experiment:String}) AND isNull(`partition`) AND is_last"
         " AND action = 'pause' ORDER BY ordered_at DESC",
         {"experiment": series.experiment},

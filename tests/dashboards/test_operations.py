@@ -111,7 +111,6 @@ def test_endpoints_their_tokens_failures_and_pauses(store: Store) -> None:
     assert not failed["is_paused"].any()
     held = endpoints.pauses(store, series)
     assert list(held["endpoint"]) == ["awq"]
-    assert list(held["is_everywhere"]) == [False]
     assert len(endpoints.orders(store, series)) == 1
     assert endpoints.endpoints(store, Series("nobody", "x")).empty
 
