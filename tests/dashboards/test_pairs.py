@@ -15,7 +15,7 @@ from compare.store import Store, open_store
 from compare.store.errors import StoreQueryError
 from dashboards.questions import recent, summary
 from dashboards.questions import search as searching
-from dashboards.questions.pairs import PairFilter, Place, Sort, choices, page, place_of
+from dashboards.questions.pairs import PairFilter, Place, Sort, choices, page, place_of, worst_keys
 from dashboards.questions.search import TextSearch, search, words_of
 from ingest.settings import StoreSettings
 from tests.compare.rollups.raw_rows import YESTERDAY, pair, put
@@ -181,6 +181,21 @@ def test_a_request_is_found_by_its_whole_id_or_a_part(store: Store) -> None:
         ):
             found = page(store, series, PairFilter(request_id=typed))
             assert (found.rows["offset"].tolist(), found.is_rolled) == (expected, False)
+
+
+@pytest.mark.parametrize("series", [RAW, ROLLED], ids=["raw", "rolled"])
+@pytest.mark.parametrize("most", [20, 150])
+def test_the_worst_are_read_with_or_without_what_is_no_regression(
+    store: Store, monkeypatch: pytest.MonkeyPatch, series: summary.Series, most: int
+) -> None:
+    ordered = sorted(OF_Q4, key=lambda row: (*worst(row), row["topic_id"], row["partition"], row["offset"]))
+    # Regressions alone fill the short page, not the long one.
+    assert 20 < sum(row["is_regression"] for row in OF_Q4) < 150
+    monkeypatch.setattr("dashboards.questions.pairs.PAGE_ROWS", most)
+    found = [(key.partition, key.offset) for key in worst_keys(store, series)]
+    assert found == [(row["partition"], row["offset"]) for row in ordered[:most]]
+    listed = page(store, series, PairFilter(), limit=most).rows
+    assert list(zip(listed["partition"], listed["offset"], strict=True)) == found
 
 
 @pytest.mark.parametrize("text", ["", "x", "a1~2", "a1~nan~0~1~t", "a-1~0.0~0~1~t", "a1~0.0~0~9e9~t"])
