@@ -78,12 +78,6 @@ def store(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> 
         for version in (2, 1):
             text = f"version {version}"
             put(opened, "requests", [at(10, version, body=f'{{"prompt": "{text}"}}')])
-            sides = [
-                ("reference", "fp16"),
-                ("candidate", "q4"),
-                ("candidate", "q8"),
-                ("candidate_again", "q4"),
-            ]
             put(
                 opened,
                 "observations",
