@@ -6,9 +6,23 @@ import logging
 import os
 import sys
 
+from streamlit import net_util
 from streamlit.web import cli
 
 from compare.store.embedded import close_engines
+
+
+def ask_no_stranger() -> None:
+    """Keep Streamlit from asking a host of Amazon for this machine's public address.
+
+    It would at the start where it listens on all addresses, and, with everybody waiting up to 2 s, each time
+    that a browser comes from an origin that it does not know (`server_util.is_url_from_allowed_origins`).
+    """
+    net_util.get_external_ip = _unknown
+
+
+def _unknown() -> str | None:
+    return None
 
 
 def main() -> None:
@@ -17,6 +31,7 @@ def main() -> None:
     Where a query is still under way when Python ends, the embedded engine's own end waits for ever or
     crashes. So it is closed here, and the process ended without it.
     """
+    ask_no_stranger()
     try:
         cli.main(prog_name="streamlit")
     except SystemExit as ending:
