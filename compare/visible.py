@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""What Python calls printable holds none of these."""
 
 
 def visible_block(text: str, limit: int = 20_000) -> str:
@@ -16,16 +17,19 @@ def visible_block(text: str, limit: int = 20_000) -> str:
 
     Beyond `limit` characters it is cut, and the cut is said.
     """
-    shown = "".join(char if char in "\n\t" else visible_character(char) for char in text[:limit])
+    shown = "\n".join(
+        line if line.isprintable() else "\t".join(visible_line(part) for part in line.split("\t"))
+        for line in text[:limit].split("\n")
+    )
     return shown + f"\n[cut here: {len(text) - limit} more characters]" if len(text) > limit else shown
 
 
 def visible_line(text: str, limit: int | None = None) -> str:
     """`text` on one line with every hidden character written out, at most `limit` characters long."""
-    if limit is None:
-        return "".join(map(visible_character, text))
-    line = "".join(map(visible_character, text[: limit + 1]))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    line = text if limit is None else text[: limit + 1]
+    if not line.isprintable():
+        line = "".join(map(visible_character, line))
+    return line if limit is None or len(line) <= limit else line[: limit - 1] + "…"
 
 
 def visible_character(character: str) -> str:

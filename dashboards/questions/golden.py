@@ -11,7 +11,7 @@ import pandas as pd
 from compare.golden.run import Known, changes_since
 from compare.golden.score import CaseResult
 from compare.rollback.decisions import Decision, Evaluation, read_decisions
-from dashboards.asked import Asked, frame
+from dashboards.asked import Asked, frame, records
 from dashboards.questions.summary import Series
 
 MOST_RUNS = 500
@@ -87,7 +87,7 @@ def cases(asked: Asked, run: pd.Series, baseline_id: str) -> pd.DataFrame:
     before = before[before["status"] != "away"]
     known = {
         str(row["case_id"]): Known(str(row["case_hash"]), bool(row["is_passed"]), _number(row["score"]))
-        for row in before.to_dict("records")
+        for row in records(before)
     }
     results = [
         CaseResult(
@@ -96,7 +96,7 @@ def cases(asked: Asked, run: pd.Series, baseline_id: str) -> pd.DataFrame:
             status=row["status"],
             score=_number(row["score"]),
         )
-        for row in now.to_dict("records")
+        for row in records(now)
     ]
     found = changes_since(known, results)
     change = {one.case_id: "moved" for one in found.moved}

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboards.asked import records
 from dashboards.questions import alerts as questions
 from dashboards.screens.alert_further import handled_words, slice_words
 from dashboards.screens.alert_parts import show_alert
@@ -88,7 +89,7 @@ def _listed(context: Context, shown: pd.DataFrame, alert: dict[str, Any] | None)
     if shown.empty:
         return alert
     say = context.say
-    table = pd.DataFrame([_row(context, row) for row in shown.to_dict("records")])
+    table = pd.DataFrame([_row(context, row) for row in records(shown)])
     if not table[say("alerts.column_handled")].any():
         table = table.drop(columns=say("alerts.column_handled"))
     asked = "" if alert is None else str(alert["alert_id"])

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from compare.alerts.metrics import DIMENSIONS
+from dashboards.asked import records
 from dashboards.questions import drift as questions
 from dashboards.questions.drift import Detector
 from dashboards.screens.alert_further import dimension, slice_words
@@ -89,9 +90,7 @@ def _chosen(context: Context, shown: pd.DataFrame, detectors: pd.DataFrame) -> p
     all_keys = _keys(detectors)
     asked = asked if asked in all_keys else ""
     if not shown.empty:
-        table = pd.DataFrame([_row(say, row) for row in shown.to_dict("records")]).dropna(
-            axis="columns", how="all"
-        )
+        table = pd.DataFrame([_row(say, row) for row in records(shown)]).dropna(axis="columns", how="all")
         keys = _keys(shown)
         asked = choose_row(
             table, keys, asked or keys[0], "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say)

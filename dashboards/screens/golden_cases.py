@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboards.asked import records
 from dashboards.charts.golden import status_words
 from dashboards.pair_views.word_diff import word_diff
 from dashboards.questions import golden as questions
@@ -81,7 +82,7 @@ def _choose(context: Context, cases: pd.DataFrame) -> str:
     say = context.say
     keys = [str(name) for name in cases["case_id"]]
     asked = context.address.text("case")
-    table = pd.DataFrame([_row(context, row) for row in cases.to_dict("records")])
+    table = pd.DataFrame([_row(context, row) for row in records(cases)])
     number = st.column_config.NumberColumn
     columns = {
         say("golden.score"): number(format="%.3f"),

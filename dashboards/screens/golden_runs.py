@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboards.asked import records
 from dashboards.charts import golden as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import golden as questions
@@ -97,7 +98,7 @@ def _choose(context: Context, runs: pd.DataFrame) -> pd.Series:
     keys = [str(name) for name in runs["run_id"]]
     asked = context.address.text("run")
     asked = asked if asked in keys else ""
-    table = pd.DataFrame([_row(context, row) for row in runs.to_dict("records")])
+    table = pd.DataFrame([_row(context, row) for row in records(runs)])
     number = st.column_config.NumberColumn
     columns = {say(f"golden.{name}"): number(format="%.3f") for name in RATES}
     found = choose_row(table, keys, asked, "golden-runs", rows=MOST_ROWS_SHOWN, columns=columns)
