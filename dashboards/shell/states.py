@@ -19,6 +19,9 @@ TOO_LARGE = frozenset({158, 159, 160, 202, 241, 307, 396})
 """Too many rows, bytes, queries at once, too long, MEMORY_LIMIT_EXCEEDED."""
 NOT_THERE = frozenset({16, 47, 60, 81})
 """NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, UNKNOWN_TABLE, UNKNOWN_DATABASE."""
+UNKNOWN_FUNCTION = 46
+NO_SUCH_VIEW = "Unknown table function"
+"""How a view with parameters is missed."""
 
 EXPECTED = (Cancelled, TextHidden, GnomonError)
 """What `explain` has words for."""
@@ -55,6 +58,6 @@ def _headline(error: Exception) -> str:
         return "shell.away"
     if error.code in NO_RIGHT:
         return "shell.no_right"
-    if error.code in NOT_THERE:
+    if error.code in NOT_THERE or (error.code == UNKNOWN_FUNCTION and NO_SUCH_VIEW in str(error)):
         return "shell.old_store"
     return "shell.refused"

@@ -46,6 +46,7 @@ def shown(error: Exception) -> AppTest:
         *((StoreQueryError("m", code=code), TOO_LARGE) for code in (158, 307, 396)),
         *((StoreBusyError("m", code=code), TOO_LARGE) for code in (159, 160, 202, 241)),
         *((StoreQueryError("m", code=code), OLD) for code in (16, 47, 60, 81)),
+        (StoreQueryError("Unknown table function pair_beside_v1", code=46), OLD),
         *((StoreQueryError("m", code=code), REFUSED) for code in (62, 46, None)),
         (StoreBusyError("m", code=210), AWAY),
         (RetryError("m"), AWAY),
@@ -55,7 +56,7 @@ def shown(error: Exception) -> AppTest:
 def test_each_family_has_its_words(error: Exception, headline: str) -> None:
     app = shown(error)
     assert [one.value for one in app.error] == [headline] * 2
-    assert [one.value for one in app.text] == ["m"] * 2
+    assert [one.value for one in app.text] == [str(error)] * 2
     hinted = isinstance(error, RetryError) and headline == AWAY
     assert len(app.caption) == 2 * hinted
     # Both sections can be tried again, each by its own button.
