@@ -215,5 +215,7 @@ def _samples(old: pd.DataFrame, new: pd.DataFrame) -> Samples:
         new["x"].to_numpy(dtype=np.float64),
         *ends(old),
         *ends(new),
-        slices={name: [*old[name].astype(str), *new[name].astype(str)] for name in DIMENSIONS[1:]},
+        slices={
+            name: [str(one) for part in (old, new) for one in part[name].tolist()] for name in DIMENSIONS[1:]
+        },
     )

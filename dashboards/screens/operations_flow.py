@@ -28,11 +28,8 @@ def show_throughput(context: Context, records: pd.DataFrame, step: int) -> None:
         st.caption(say("operations.why_none"))
     else:
         total = records["records"].sum()
-        reasons = (
-            others.groupby(["kind", "reason"], as_index=False)
-            .agg(records=("records", "sum"))
-            .sort_values("records", ascending=False)
-        )
+        summed = others.groupby(["kind", "reason"])["records"].sum()
+        reasons = summed.sort_values(ascending=False).reset_index()
         with st.expander(say("operations.why_not"), expanded=len(reasons) <= 3):
             st.dataframe(
                 pd.DataFrame(
@@ -67,11 +64,10 @@ def show_lag(context: Context, records: pd.DataFrame) -> None:
     compared = records[records["kind"] == "compared"]
     if not compared.empty:
         weighted = compared.assign(sum_s=compared["lag_mean_s"] * compared["records"])
-        steps = weighted.groupby("at", as_index=False).agg(
-            records=("records", "sum"), sum_s=("sum_s", "sum"), longest=("lag_max_s", "max")
-        )
-        steps["mean"] = steps["sum_s"] / steps["records"]
-        draw(charts.lag(steps.drop(columns=["sum_s"]), context.clock, say))
+        by_step = weighted.groupby("at")
+        sums = by_step[["records", "sum_s"]].sum()
+        steps = sums.assign(mean=sums["sum_s"] / sums["records"], longest=by_step["lag_max_s"].max())
+        draw(charts.lag(steps.reset_index(), context.clock, say))
     st.caption(say("operations.lag_note"))
 
 

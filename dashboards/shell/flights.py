@@ -59,9 +59,11 @@ class Flight:
             if self._waiting or self.asked.done():
                 return
             self._waiting = -1
+            if self._store is None:
+                # It has not begun, and will not.
+                return
             # Under the lock: a handle that was given back may be another question's.
-            if self._store is not None:
-                self._store.interrupt()
+            self._store.interrupt()
         # However it ends, nobody waits for that: an error would take the place of the rerun.
         wait([self.asked], LONGEST_GOODBYE_S)
 

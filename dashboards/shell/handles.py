@@ -10,6 +10,8 @@ from compare.store.client import Store
 
 MOST_FREE = 8
 """So many stay open while nobody asks."""
+MOST_LENT = 16
+"""So many are with the store at once, which is half of what the dashboard's account may; others wait here."""
 
 
 class Handles:
@@ -21,6 +23,7 @@ class Handles:
         self._first = first
         self._free = [first]
         self._lock = threading.Lock()
+        self._turn = threading.BoundedSemaphore(MOST_LENT)
         self._is_closed = False
 
     @property
@@ -31,18 +34,14 @@ class Handles:
     @contextmanager
     def lent(self) -> Iterator[Store]:
         """A handle that nobody else uses meanwhile. Raises what the store raises if it cannot be reached."""
-        with self._lock:
-            store = self._free.pop() if self._free else None
-        store = store or self._first.another()
-        try:
-            yield store
-        finally:
+        with self._turn:
             with self._lock:
-                is_kept = not self._is_closed and len(self._free) < MOST_FREE
-                if is_kept:
-                    self._free.append(store)
-            if not is_kept:
-                store.close()
+                store = self._free.pop() if self._free else None
+            store = store or self._first.another()
+            try:
+                yield store
+            finally:
+                self._back(store)
 
     def close(self) -> None:
         """Close those that are free now, and each other when it comes back."""
@@ -50,4 +49,12 @@ class Handles:
             self._is_closed = True
             free, self._free = self._free, []
         for store in free:
+            store.close()
+
+    def _back(self, store: Store) -> None:
+        with self._lock:
+            is_kept = not self._is_closed and len(self._free) < MOST_FREE
+            if is_kept:
+                self._free.append(store)
+        if not is_kept:
             store.close()

@@ -111,3 +111,20 @@ def test_a_handle_comes_back_and_works_on_while_the_others_close(filled: Path) -
     with handles.lent() as late:
         handles.close()
         assert late.query("SELECT 1").rows == [(1,)]
+
+
+def test_more_questions_than_the_store_is_to_have_at_once_wait_and_may_be_left(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboards.shell.handles.MOST_LENT", 1)
+    handles = Handles(open_store(StoreSettings(url=f"chdb://{filled}"), role="reader", over_port=True))
+    answers = Answers()
+    with handles.lent():
+        left = answers.ask(b"left", handles, lambda store: store.query("SELECT 1"))
+        waits = answers.ask(b"waits", handles, lambda store: store.query("SELECT 2"))
+        left.leave()
+        assert not waits.asked.done()
+    assert waits.asked.result(PATIENCE_S).rows == [(2,)]
+    with pytest.raises(RetryError):
+        left.asked.result(PATIENCE_S)
+    handles.close()
