@@ -96,7 +96,7 @@ def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
         (
             say("alerts.change"),
             "–" if instead else value(say, unit, alert["effect"], signed=True),
-            instead or bounds(say, unit, alert["effect_low"], alert["effect_high"], signed=True),
+            "" if instead else bounds(say, unit, alert["effect_low"], alert["effect_high"], signed=True),
             "",
         ),
         (
@@ -114,6 +114,8 @@ def _how_much(context: Context, alert: Mapping[str, Any]) -> None:
         for name, number, around, count in rows
     ]
     st.markdown("\n".join((head, "|---|---|---|---|", *lines)))
+    if instead:
+        st.caption(instead)
     st.caption(say("alerts.better_end", time=context.clock.show(alert["gathered_at"])))
 
 
@@ -271,7 +273,7 @@ def _families(context: Context, alert: Mapping[str, Any]) -> None:
         # The reasons of pairs may quote answers.
         hides = alert["metric"] == "unscored_rate" and not context.reader.shows_text
         for one in alert["families"]:
-            name = say("alerts.hidden_reason") if hides else visible_line(one["family"], 200)
+            name = say("shell.hidden") if hides else visible_line(one["family"], 200)
             st.text(say("alerts.family_link", family=name, pairs=pairs_words(say, int(one["pairs"]))))
         return
     where = {name: given for name, given in similar_filters(alert).items() if name in DIMENSIONS}

@@ -19,6 +19,7 @@ from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hidden_text import TextHidden
 from dashboards.shell.hostile import in_markdown, visible
 from dashboards.shell.reader import Cancelled
+from dashboards.words.recipes import question_of
 from ingest.errors import FatalError, RetryError
 
 ICON = ":material/terminal:"
@@ -86,7 +87,7 @@ def _recipe(context: Context) -> tuple[Statement, str, bool]:
         say("sql_box.recipe"),
         "recipe",
         list(known),
-        show=lambda name: f"@{name}: {known[name].question}",
+        show=lambda name: f"@{name}: {question_of(known[name], say.language)}",
     )
     recipe = known[chosen]
     st.caption(f"{say('sql_box.grain', grain=recipe.grain)} {recipe.note}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
 
 from dashboards.words import Words
+
+_BREAKS = re.compile(r"(?<=[\u2e80-\uffff])(?=.)|(?<=.)(?=[\u2e80-\uffff])")
+"""Beside Chinese characters and punctuation."""
 
 
 def known(number: Any) -> float | None:
@@ -50,4 +54,4 @@ def p_value(number: Any) -> str:
 
 def unbroken(text: str) -> str:
     """The text in one line, however narrow its place: Chinese is broken anywhere else."""
-    return "\u2060".join(text.replace(" ", "\u00a0"))
+    return _BREAKS.sub("\u2060", text.replace(" ", "\u00a0"))

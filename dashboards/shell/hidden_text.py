@@ -8,7 +8,6 @@ import msgspec
 
 from compare.store.answer import Result
 
-HIDDEN = "(hidden)"
 TEXT_VIEWS = frozenset(
     {
         "dead_letters_v1",
@@ -49,13 +48,13 @@ def refuse_texts(sql: str) -> None:
         raise TextHidden
 
 
-def without_text(answer: Result) -> Result:
-    """The answer with columns that quote texts blanked."""
+def without_text(answer: Result, instead: str) -> Result:
+    """The answer with `instead` in columns that quote texts."""
     hidden = [index for index, name in enumerate(answer.column_names) if name in TEXT_COLUMNS]
     if not hidden:
         return answer
     rows = [list(row) for row in answer.rows]
     for row in rows:
         for index in hidden:
-            row[index] = [HIDDEN] if isinstance(row[index], list | tuple) else HIDDEN
+            row[index] = [instead] if isinstance(row[index], list | tuple) else instead
     return msgspec.structs.replace(answer, rows=[tuple(row) for row in rows])

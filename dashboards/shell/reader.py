@@ -219,7 +219,7 @@ class Reader:
         return answer
 
     def _shown(self, answer: Result) -> Result:
-        return answer if self.shows_text else without_text(answer)
+        return answer if self.shows_text else without_text(answer, self._say("shell.hidden"))
 
     def _ask(
         self,

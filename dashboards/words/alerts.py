@@ -97,12 +97,12 @@ TEXTS: dict[str, tuple[str, str]] = {
         "严重：变化之后的区间即使取较好的一端，也至少是容许值的 {multiple} 倍。",
     ),
     "own_none": (
-        "no baseline of its own (under {least} pairs before): the tolerated {tolerated} was used",
-        "没有自身基线（之前不足 {least} 个回答对）：使用了容许值 {tolerated}",
+        "The change: no baseline of its own (under {least} pairs before); tolerated {tolerated} was used.",
+        "变化量：没有自身基线（之前不足 {least} 个回答对），使用了容许值 {tolerated}。",
     ),
     "own_none_learned": (
-        "under {least} pairs before: the learned baseline was used, tolerated {tolerated}",
-        "之前不足 {least} 个回答对：使用了学习得到的基线，容许值 {tolerated}",
+        "The change: under {least} pairs before, so the learned baseline was used, tolerated {tolerated}.",
+        "变化量：之前不足 {least} 个回答对，使用了学习得到的基线，容许值 {tolerated}。",
     ),
     "ids": ("alert {alert}, group {group}", "告警 {alert}，组 {group}"),
     "is_acknowledged": ("Acknowledged by {name} at {time}", "{name} 已于 {time} 确认"),
@@ -178,7 +178,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "families": ("Faults on the candidate only", "仅候选方的故障"),
     "reasons": ("Why records were not compared", "记录未被比较的原因"),
     "family_link": ("{family}: {pairs}", "{family}：{pairs}"),
-    "hidden_reason": ("(hidden)", "（已隐藏）"),
     "over_time": ("The metric by the hour", "指标（按小时）"),
     "over_time_none": (
         "No hour of this series is kept around the alert.",

@@ -8,7 +8,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "called_since": ("Call {id} since {time}", "回滚请求 {id}，始于 {time}"),
     "formula": (
         "(A and B) or C says {says}{row}; evaluated {time} by {who}, every {interval} s",
-        "(A 且 B) 或 C：{says}{row}；由 {who} 于 {time} 评估，每 {interval} 秒一次",
+        "(A 且 B) 或 C：{says}{row}；由 {who} 于 {time} 评估，每 {interval} 秒一次；理由按存储的英文原文显示",
     ),
     "row": (", {count} in a row", "，连续 {count} 次"),
     "says_yes": ("yes", "是"),

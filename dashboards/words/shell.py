@@ -63,6 +63,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Your account does not show the texts of prompts and answers.",
         "您的账号不显示提示词和回答的文本。",
     ),
+    "hidden": ("(hidden)", "（已隐藏）"),
     "sign_in": ("Sign in", "登录"),
     "sign_in_why": (
         "This explorer shows mirrored production traffic: sign in to read it.",

@@ -10,7 +10,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "您的账号不显示文本，因此只能运行不读取文本的配方。",
     ),
     "recipe": ("Recipe", "配方"),
-    "grain": ("One row is: {grain}", "每行：{grain}"),
+    "grain": ("One row is: {grain}", "（说明按配方文件的英文原文显示）每行：{grain}"),
     "parameter_help": (
         "{type}. {meaning}. Without a value: {default}",
         "{type}。{meaning}。留空则为：{default}",

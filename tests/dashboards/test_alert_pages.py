@@ -57,7 +57,8 @@ def words(app: AppTest) -> str:
         "success",
         "code",
     )
-    return "\n".join(str(one.value) for kind in kinds for one in getattr(app, kind))
+    said = "\n".join(str(one.value) for kind in kinds for one in getattr(app, kind))
+    return said.replace("\u00a0", " ")
 
 
 def press(app: AppTest, label: str, form: str) -> AppTest:

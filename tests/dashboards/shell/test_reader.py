@@ -15,7 +15,7 @@ from compare.store import Store, open_store
 from compare.store.asked import Asked
 from compare.store.errors import StoreQueryError
 from dashboards.shell.handles import Handles
-from dashboards.shell.hidden_text import HIDDEN, TEXT_VIEWS, TextHidden
+from dashboards.shell.hidden_text import TEXT_VIEWS, TextHidden
 from dashboards.shell.reader import KEPT_S, Answers, Reader
 from dashboards.words import Words
 from ingest.settings import StoreSettings
@@ -109,9 +109,9 @@ def test_an_account_without_texts_reads_no_view_and_no_column_of_them(store: Sto
     sql = "SELECT verdict, reasons FROM pairs_v1 WHERE verdict = 'candidate_worse' LIMIT 1"
     assert "<script>" in str(whole.query(sql).rows)
     # What the other remembered is blanked too.
-    assert blind.query(sql).rows == [("candidate_worse", [HIDDEN])]
+    assert blind.query(sql).rows == [("candidate_worse", ["(hidden)"])]
     some = blind.some("SELECT message, code FROM findings_v1 LIMIT 1", None, None, rows=1, size=1_000)
-    assert some.rows == [(HIDDEN, "code")]
+    assert some.rows == [("(hidden)", "code")]
 
 
 def test_what_the_store_refuses_comes_to_the_page(store: Store) -> None:

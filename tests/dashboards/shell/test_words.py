@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import dashboards
+from compare.recipes import shipped_recipes
 from dashboards.words import TEXTS, Words, language_of
+from dashboards.words.recipes import CHINESE
 
 ROOT = Path(dashboards.__file__).parent
 SOURCES = {file: file.read_text(encoding="utf-8") for file in sorted(ROOT.rglob("*.py"))}
@@ -73,6 +75,10 @@ def test_no_key_is_twice_in_a_module() -> None:
         if file.stem != "__init__":
             keys = keys_of(file)
             assert sorted(keys) == sorted(set(keys)), file.name
+
+
+def test_every_recipe_has_its_question_in_chinese() -> None:
+    assert set(shipped_recipes()) == set(CHINESE)
 
 
 def test_every_text_that_is_said_exists() -> None:
