@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from compare.doctor.check import Check, Status, fail
 from compare.doctor.context import check_context
 from compare.doctor.encoder import check_encoder
@@ -59,7 +61,9 @@ async def _check_endpoints(settings: Settings, add: Callable[[Iterable[Check]], 
             advice = f'add it under experiment.models."{served}"'
             add([fail(f"endpoint {name}: model", f"none is mapped for {served!r}", advice)])
             continue
-        async with Endpoint(name, settings.endpoints[name]) as endpoint:
+        # Who asks waits: one that nobody serves is told of at once, not after a minute of trying.
+        hasty = msgspec.structs.replace(settings.endpoints[name], breaker_max_wait_s=0.0)
+        async with Endpoint(name, hasty) as endpoint:
             done, seen = await check_endpoint(endpoint, model)
             add(done)
             if seen is None:

@@ -99,6 +99,10 @@ def test_an_absent_endpoint_and_an_unmapped_one_are_told() -> None:
         checks = {check.name: check for check in examine(settings, ("endpoints",))}
         assert checks["endpoint cand: connection"].status is Status.FAIL
         assert "127.0.0.1:1" in checks["endpoint cand: connection"].seen
+        # As the settings are by default, it is tried three times, and not for a minute.
+        settings.endpoints["cand"] = EndpointSettings(url="http://127.0.0.1:1")
+        checks = {check.name: check for check in examine(settings, ("endpoints",))}
+        assert "is away after 3 attempts" in checks["endpoint cand: connection"].seen
         settings.experiment.models["*"].pop("cand")
         checks = {check.name: check for check in examine(settings, ("endpoints",))}
         assert checks["endpoint cand: model"].seen == "none is mapped for '*'"
