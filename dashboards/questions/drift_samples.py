@@ -57,13 +57,13 @@ class Part(msgspec.Struct, frozen=True):
 
 def two_times(asked: Asked, series: Series, detector: Detector, before: Part, now: Part) -> Samples:
     """The last pairs of each of two times, at most MOST each."""
-    old, new = (_pairs(asked, series, detector, part, MOST) for part in (before, now))
+    old, new = (last_pairs(asked, series, detector, part, MOST) for part in (before, now))
     return _samples(old, new)
 
 
 def two_halves(asked: Asked, series: Series, detector: Detector, part: Part) -> Samples:
     """The last pairs of one time, cut in the middle."""
-    both = _pairs(asked, series, detector, part, 2 * MOST)
+    both = last_pairs(asked, series, detector, part, 2 * MOST)
     return _samples(both.iloc[: len(both) // 2], both.iloc[len(both) // 2 :])
 
 
@@ -166,7 +166,7 @@ def fault_excess_by_slice(states: pd.DataFrame, by: str) -> pd.DataFrame:
     return made.sort_values("excess", ascending=False, ignore_index=True)
 
 
-def _pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: int) -> pd.DataFrame:
+def last_pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: int) -> pd.DataFrame:
     """The last counted pairs of the slice that have the metric, oldest first: x, mirrored_at, dimensions."""
     where = f"experiment = {{experiment:String}} AND candidate = {{candidate:String}} AND {COUNTED}"
     values: dict[str, Any] = {**series.parameters(), "most": most}

@@ -29,10 +29,12 @@ def show(context: Context) -> None:
     say, reader = context.say, context.reader
     reader.ahead(questions.listed, context.series, context.window.start, context.window.end)
     reader.ahead(questions.pending, context.series)
+    asked = context.address.text("alert")
+    if asked:
+        reader.ahead(questions.one, context.series.experiment, asked)
     st.title(say("alerts.title"))
     known = questions.listed(reader, context.series, context.window.start, context.window.end)
     pending = questions.pending(reader, context.series)
-    asked = context.address.text("alert")
     alert = questions.one(reader, context.series.experiment, asked) if asked else None
     if asked and alert is None:
         st.warning(say("alerts.lost", name=in_markdown(asked)))

@@ -40,9 +40,9 @@ def unit_of_values(row: pd.Series) -> str:
 
 
 def begin_detector(context: Context, row: pd.Series) -> None:
-    """Begin what `show_detector` asks."""
-    reader, series, window = context.reader, context.series, context.window
-    reader.ahead(questions.hours, series, detector_of(row), window.start, window.end)
+    """Begin what `show_detector` asks first."""
+    reader, series = context.reader, context.series
+    reader.ahead(_hours, context, row)
     if row["metric"] in VALUES:
         reader.ahead(_learned, series, row)
         reader.ahead(_began, series, row)
@@ -62,10 +62,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
     st.subheader(title, anchor="detector")
     _state(context, row)
     _links(context, row)
-    detector = detector_of(row)
-    hours = questions.hours(
-        context.reader, context.series, detector, context.window.start, context.window.end
-    )
+    hours = _hours(context.reader, context, row)
     st.markdown(f"#### {say('drift.over_time')}")
     if hours.empty:
         st.caption(say("drift.hours_none"))
@@ -77,7 +74,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
         draw(charts.evidence_by_hour(hours, context.clock, say), right)
     begin_floor(context, row)
     if row["metric"] in BY_NAME:
-        _distributions(context, row, detector, hours)
+        _distributions(context, row, hours)
 
 
 def _state(context: Context, row: pd.Series) -> None:
@@ -128,10 +125,10 @@ def _links(context: Context, row: pd.Series) -> None:
             )
 
 
-def _distributions(context: Context, row: pd.Series, detector: Detector, hours: pd.DataFrame) -> None:
+def _distributions(context: Context, row: pd.Series, hours: pd.DataFrame) -> None:
     say = context.say
     st.markdown(f"#### {say('drift.distribution')}")
-    way, samples = _samples(context, row, detector, hours)
+    way, samples = _samples(context, row, hours)
     names = [say(f"drift.before_{way}"), say("drift.now")]
     unit = unit_of_values(row)
     sides = (
@@ -159,40 +156,53 @@ def _distributions(context: Context, row: pd.Series, detector: Detector, hours: 
     _tests(context, row, samples, unit)
 
 
-def _samples(
-    context: Context, row: pd.Series, detector: Detector, hours: pd.DataFrame
-) -> tuple[str, Samples]:
-    if detector.metric not in VALUES:
+def _samples(context: Context, row: pd.Series, hours: pd.DataFrame) -> tuple[str, Samples]:
+    if row["metric"] not in VALUES:
         return "halves", drift_samples.counted_halves(hours)
-    reader, series, window = context.reader, context.series, context.window
-    whole = questions.hours(reader, series, questions.WHOLE, window.start, window.end)
-    learned, began = _learned(reader, series, row), _began(reader, series, row)
-    ways = [
-        name
-        for name, is_there in (("baseline", learned), ("change", began), ("halves", True))
-        if is_there is not None
-    ]
+    reader, series = context.reader, context.series
     way = context.address.selectbox(
         st.container(width=360),
         context.say("drift.against"),
         "against",
-        ways,
+        list(_ways(reader, series, row)),
         show=lambda name: context.say(f"drift.against_{name}"),
     )
-    if way == "baseline" and learned is not None:
-        old = drift_samples.sampled(Part(learned["from_at"], learned["to_at"]), hours, whole)
+    parts = _parts(context, row, hours, way)
+    if len(parts) == 1:
+        return way, drift_samples.two_halves(reader, series, detector_of(row), *parts)
+    for part in parts:
+        reader.ahead(drift_samples.last_pairs, series, detector_of(row), part, drift_samples.MOST)
+    return way, drift_samples.two_times(reader, series, detector_of(row), *parts)
+
+
+def _hours(asked: Asked, context: Context, row: pd.Series) -> pd.DataFrame:
+    window = context.window
+    return questions.hours(asked, context.series, detector_of(row), window.start, window.end)
+
+
+def _ways(asked: Asked, series: Series, row: pd.Series) -> dict[str, Any]:
+    """What the newest pairs may be held against, the first being shown first, with what is known of it."""
+    known = {"baseline": _learned(asked, series, row), "change": _began(asked, series, row), "halves": True}
+    return {name: found for name, found in known.items() if found is not None}
+
+
+def _parts(context: Context, row: pd.Series, hours: pd.DataFrame, way: str) -> tuple[Part, ...]:
+    """The times that are held against each other: before and now, or one that is cut in the middle."""
+    reader, window = context.reader, context.window
+    whole = questions.hours(reader, context.series, questions.WHOLE, window.start, window.end)
+    found = _ways(reader, context.series, row)[way]
+    if way == "baseline":
+        old = drift_samples.sampled(Part(found["from_at"], found["to_at"]), hours, whole)
         # What it was learned from is not held against itself.
         newer = max(filter(None, (window.start, old.end)), default=None)
-        now = drift_samples.sampled(Part(newer, window.end), hours, whole)
-        return way, drift_samples.two_times(reader, series, detector, old, now)
-    if way == "change" and began is not None:
-        before = drift_samples.sampled(Part(None, began), hours, whole)
+        return old, drift_samples.sampled(Part(newer, window.end), hours, whole)
+    if way == "change":
+        before = drift_samples.sampled(Part(None, found), hours, whole)
         # Without hours from then, no further back than an alert's own evidence looks.
-        before = Part(before.start or began - LOOK_BACK, began)
-        now = drift_samples.sampled(Part(began, window.end), hours, whole)
-        return way, drift_samples.two_times(reader, series, detector, before, now)
-    both = drift_samples.sampled(Part(window.start, window.end), hours, whole, 2 * drift_samples.MOST)
-    return way, drift_samples.two_halves(reader, series, detector, both)
+        before = Part(before.start or found - LOOK_BACK, found)
+        return before, drift_samples.sampled(Part(found, window.end), hours, whole)
+    both = Part(window.start, window.end)
+    return (drift_samples.sampled(both, hours, whole, 2 * drift_samples.MOST),)
 
 
 def _learned(asked: Asked, series: Series, row: pd.Series) -> dict[str, Any] | None:
