@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from compare.alerts.actions import LONGEST_TEXT, Matcher, Silence, Target
 from compare.store.errors import StoreQueryError
@@ -19,6 +20,8 @@ from ingest.errors import GnomonError
 DONE = "alert action done"
 ACTOR = "alert actor"
 """The name that was given last in this session."""
+ACTS = "alert actions"
+"""How many there were in this session."""
 FILLED = "alert actor filled in"
 """The fields that have that name, or had it."""
 UNTIL = "until"
@@ -59,13 +62,18 @@ def show_acts(context: Context, alert: Mapping[str, Any]) -> None:
         if questions.is_covered(alert, one)
     ]
     with st.container(horizontal=True):
-        with st.popover(say("alerts.acknowledge"), icon=":material/check:"):
+        with _popover(context, "acknowledge", ":material/check:"):
             _acknowledge(context, alert)
-        with st.popover(say("alerts.silence"), icon=":material/notifications_off:"):
+        with _popover(context, "silence", ":material/notifications_off:"):
             _silence(context, alert)
         if held:
-            with st.popover(say("alerts.unsilence"), icon=":material/notifications:"):
+            with _popover(context, "unsilence", ":material/notifications:"):
                 _unsilence(context, alert, held)
+
+
+def _popover(context: Context, act: str, icon: str) -> DeltaGenerator:
+    """Another one after each act, for one that was opened stays open over what is said then."""
+    return st.popover(context.say(f"alerts.{act}"), icon=icon, key=f"{act}-{st.session_state.get(ACTS, 0)}")
 
 
 def _acknowledge(context: Context, alert: Mapping[str, Any]) -> None:
@@ -236,6 +244,7 @@ def _try(context: Context, by: str, act: Callable[[], None], done: Callable[[str
         return
     st.session_state[DONE] = done(in_markdown(name))
     st.session_state[ACTOR] = name
+    st.session_state[ACTS] = st.session_state.get(ACTS, 0) + 1
     st.session_state.pop(FILLED, None)
     context.address.write()
     st.rerun()

@@ -119,7 +119,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "n": ("{count} pairs", "{count} 个回答对"),
     "n_one": ("1 pair", "1 个回答对"),
     "how_much": ("How much", "变化幅度"),
-    "floor_reference": ("how often the reference alone is faulty", "仅参考方出错的比率"),
+    "floor_reference": ("reference alone faulty", "仅参考方出错的比率"),
     "n_requests_one": ("1 request asked twice", "1 个被问两次的请求"),
     "n_requests": ("{count} requests asked twice", "{count} 个被问两次的请求"),
     "interval": ("95 % interval", "95 % 区间"),

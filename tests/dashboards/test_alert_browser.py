@@ -43,3 +43,16 @@ def test_from_an_alert_to_its_worst_pair_and_hostile_names_stay_text(browser: Br
     page.wait_for_url(re.compile(r"/pair\?.*topic_id=t-1.*offset=44"))
     assert [url for url in asked if not url.startswith((explorer, "data:", "blob:"))] == []
     page.close()
+
+
+def test_what_was_done_is_said_and_nothing_stays_open_over_it(browser: Browser, explorer: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(60_000)
+    page.goto(f"{explorer}/alerts?experiment={EXPERIMENT}&alert={FIRST}")
+    page.get_by_role("button", name="Acknowledge").click()
+    form = page.get_by_test_id("stPopoverBody")
+    form.get_by_label("Your name").fill("Li")
+    form.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_text("Acknowledged as Li.")).to_be_visible()
+    expect(form).to_have_count(0)
+    page.close()

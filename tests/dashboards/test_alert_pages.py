@@ -75,7 +75,7 @@ def test_an_alert_shows_how_much_since_when_and_links_its_worst_pairs() -> None:
     assert "Told: nobody. No notice was made" in text
     assert "firing, critical: regression\\_rate, whole experiment" in text
     assert "| **Since the change** | 25.00% | 12.69% to 41.20% | 40 pairs |" in text
-    assert "| **Noise floor** | 1.25% | how often the reference alone is faulty | 80 pairs |" in text
+    assert "| **Noise floor** | 1.25% | reference alone faulty | 80 pairs |" in text
     assert "2 possible starts" in text
     assert "In the last 24 h: 84 pairs (3.5 an hour). At that, a rate of 12.50% would be seen" in text
     # Two hours are no line.
