@@ -5,7 +5,8 @@ filled for the run, or one that is filled already is read (--store; it is kept, 
 This process owns the store, as the pipeline would, and the real explorer runs beside it. Users are processes:
 each opens a tab of its own over Streamlit's websocket for each visit, and all ask for the same page at the
 same moment, by its address, as a link does. The explorer remembers no answers (it would for some seconds), so
-that each visit asks all of its questions; the accounting alone is counted once a minute, as it is for people.
+that each visit asks all of its questions; but what another user has under way just then is asked once for
+both, and the accounting is counted once a minute, as they are for people.
 
 A page's time is from asking to its last element: its queries and all that Streamlit builds and sends. Prints
 for each page p50 and p95 in milliseconds beside the limit, and the processor milliseconds of a visit in the
