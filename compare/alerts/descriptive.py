@@ -68,15 +68,20 @@ def compare_slices(
     (Benjamini and Hochberg 1995).
     """
     x = np.concatenate([before, since])
-    is_since = np.arange(len(x)) >= len(before)
     cut: list[tuple[int, str, str, Floats, Floats]] = []
     for dimension, values in slices.items():
-        column = np.asarray(values)
-        for value in np.unique(column):
-            mine = column == value
-            old, new = x[mine & ~is_since], x[mine & is_since]
-            if value and min(len(old), len(new)) >= LEAST_PAIRS:
-                cut.append((len(new), dimension, str(value), old, new))
+        # Each value has a number; sorted by it, stably, a slice's pairs are together, those before first.
+        number = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        numbers = np.fromiter(map(number.__getitem__, values), dtype=np.int64, count=len(x))
+        cut_x = x[np.argsort(numbers, kind="stable")]
+        all_of = np.bincount(numbers, minlength=len(number)).tolist()
+        old_of = np.bincount(numbers[: len(before)], minlength=len(number)).tolist()
+        end = 0
+        for value, count, old in zip(number, all_of, old_of, strict=True):
+            start, end = end, end + count
+            if value and min(old, count - old) >= LEAST_PAIRS:
+                parts = cut_x[start : start + old], cut_x[start + old : end]
+                cut.append((count - old, dimension, value, *parts))
     if not cut:
         return ()
     from scipy import stats

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from dashboards.asked import records
 from dashboards.charts.hours import mean_lines
 from dashboards.charts.spec import Spec, field, rows, wall_texts
 from dashboards.shell.clock import Clock
@@ -29,7 +30,7 @@ def around_change(hours: pd.DataFrame, alert: Mapping[str, Any], clock: Clock, s
     room = max((max(known) - min(known)) / 8, LEAST_ROOM)
     title = say("alerts.axis_time", zone=clock.name)
     lines = mean_lines(
-        hours,
+        records(hours),
         clock,
         {name: say(f"alerts.legend_{name}") for name in ("observed", "tolerated", "baseline")},
         time=title,
@@ -49,7 +50,7 @@ def around_change(hours: pd.DataFrame, alert: Mapping[str, Any], clock: Clock, s
 
 
 def _walls(clock: Clock, *times: datetime) -> list[str]:
-    return wall_texts(clock, pd.Series(times))
+    return wall_texts(clock, times)
 
 
 def _band(left: str, right: str, words: str) -> Spec:

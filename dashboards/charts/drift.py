@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from dashboards.charts.hours import cells, mean_lines
+from dashboards.charts.hours import cell, mean_lines
 from dashboards.charts.spec import Spec, field, rows, time, wall_texts
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, REFERENCE, WARN
@@ -20,9 +22,10 @@ MOST_POINTS = 300
 """Points of one curve: a browser draws no more of them than that."""
 
 Floats = NDArray[np.float64]
+Hours = Sequence[Mapping[str, Any]]
 
 
-def by_hour(hours: pd.DataFrame, clock: Clock, say: Words) -> Spec:
+def by_hour(hours: Hours, clock: Clock, say: Words) -> Spec:
     """Mean of each hour beside what is tolerated and the baseline. `hours`: of `questions.drift`."""
     lines = mean_lines(
         hours,
@@ -35,15 +38,14 @@ def by_hour(hours: pd.DataFrame, clock: Clock, say: Words) -> Spec:
     return {"layer": [lines], "height": HEIGHT}
 
 
-def evidence_by_hour(hours: pd.DataFrame, clock: Clock, say: Words) -> Spec:
+def evidence_by_hour(hours: Hours, clock: Clock, say: Words) -> Spec:
     """S over A M at the end of each hour on a logarithmic scale, with the lines of pending and alarm."""
-    shares = (hours["statistic"] / hours["threshold"]).clip(lower=1e-9)
-    at = wall_texts(clock, hours["hour_at"])
+    at = wall_texts(clock, [hour["hour_at"] for hour in hours])
     title = say("drift.axis_time", zone=clock.name)
     curve = {
         "data": rows(
-            {"at": hour, "share": share, "pairs": pairs}
-            for hour, share, pairs in zip(at, cells(shares), cells(hours["pairs"]), strict=True)
+            {"at": text, "share": _share(hour), "pairs": cell(hour["pairs"])}
+            for text, hour in zip(at, hours, strict=True)
         ),
         "mark": {"type": "line", "point": True, "color": CANDIDATE},
         "encoding": {
@@ -180,16 +182,13 @@ def ecdf(before: Floats, now: Floats, names: list[str], say: Words, title: str, 
     return {"layer": [lines], "height": HEIGHT}
 
 
-def excess(slices: pd.DataFrame, say: Words, title: str) -> Spec:
+def excess(slices: Sequence[Mapping[str, Any]], say: Words, title: str) -> Spec:
     """Excess over the floor with its interval, a row a slice, the largest first.
 
     `slices`: slice (visible), excess, low, high, requests.
     """
     names = ("slice", "excess", "low", "high", "requests")
-    drawn = [
-        dict(zip(names, row, strict=True))
-        for row in zip(*(cells(slices[name]) for name in names), strict=True)
-    ]
+    drawn = [{name: cell(row[name]) for name in names} for row in slices]
     order = [row["slice"] for row in drawn]
     # The reader's own eye tells what is over the floor: the interval is right of 0.
     zero = {
@@ -227,6 +226,12 @@ def excess(slices: pd.DataFrame, say: Words, title: str) -> Spec:
         ],
     }
     return {"layer": [zero, both], "height": 28 * len(order) + 60}
+
+
+def _share(hour: Mapping[str, Any]) -> float | None:
+    """S over A M, None before there is a threshold; no less than a logarithmic axis shows."""
+    statistic, threshold = cell(hour["statistic"]), cell(hour["threshold"])
+    return None if statistic is None or not threshold else max(statistic / threshold, 1e-9)
 
 
 def _edges(before: Floats, now: Floats, is_ratio: bool) -> Floats:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from dashboards.charts.spec import Spec, field, rows, scale, wall_texts
 from dashboards.charts.spec import time as time_axis
-from dashboards.charts.times import drawn_lines
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, WARN
 
@@ -17,23 +17,40 @@ _LOOKS = {"observed": (CANDIDATE, [1, 0]), "tolerated": (WARN, [6, 3]), "baselin
 
 def cells(column: pd.Series) -> list[Any]:
     """The values, None where there is none: a browser cannot read NaN."""
-    return [None if value is None or value != value else value for value in column.tolist()]
+    return [cell(value) for value in column.tolist()]
+
+
+def cell(value: Any) -> Any:
+    """One of them."""
+    return None if value is None or value != value else value
 
 
 def mean_lines(
-    hours: pd.DataFrame, clock: Clock, names: dict[str, str], *, time: str, mean: str, pairs: str
+    hours: Sequence[Mapping[str, Any]],
+    clock: Clock,
+    names: dict[str, str],
+    *,
+    time: str,
+    mean: str,
+    pairs: str,
 ) -> Spec:
-    """A line for each of `observed`, `tolerated` and `baseline` that has a value, a point an hour.
+    """A line for each of `observed`, `tolerated` and `baseline` that has a value, the first always; a
+    point an hour.
 
     `hours`: hour_at (UTC), pairs and these columns; `names` are theirs in the legend, the other words the
     axes' titles.
     """
-    shown = drawn_lines(hours, names)
-    at, counts = wall_texts(clock, hours["hour_at"]), cells(hours["pairs"])
+    first = next(iter(names))
+    shown = {
+        column: name
+        for column, name in names.items()
+        if column == first or any(cell(hour[column]) is not None for hour in hours)
+    }
+    at = wall_texts(clock, [hour["hour_at"] for hour in hours])
     long = [
-        {"at": hour, "pairs": count, "line": name, "value": value}
+        {"at": text, "pairs": cell(hour["pairs"]), "line": name, "value": cell(hour[column])}
         for column, name in shown.items()
-        for hour, count, value in zip(at, counts, cells(hours[column]), strict=True)
+        for text, hour in zip(at, hours, strict=True)
     ]
     colours = scale({name: _LOOKS[column][0] for column, name in shown.items()})
     dashes = scale({name: _LOOKS[column][1] for column, name in shown.items()})

@@ -7,6 +7,7 @@ and a frame that goes beside it 5 ms more. A chart that is a dict, with its rows
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def scale(names: dict[str, Any], **more: Any) -> Spec:
     return {"domain": list(names), "range": list(names.values()), **more}
 
 
-def wall_texts(clock: Clock, times: pd.Series) -> list[str]:
+def wall_texts(clock: Clock, times: pd.Series | Iterable[datetime]) -> list[str]:
     """Aware times as a browser reads them to show the wall clock there, whatever its own zone is."""
+    if not isinstance(times, pd.Series):
+        return [clock.wall_text(at) for at in times]
     texts: list[str] = np.datetime_as_string(clock.wall(times).to_numpy("datetime64[ms]")).tolist()
     return texts

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
-import pandas as pd
 
 FEWEST_STEPS = 3
 """Of fewer hours a line tells nothing: they are said in words."""
@@ -29,9 +28,3 @@ AXIS: dict[str, Any] = {"labelExpr": _LABELS, "labelOverlap": True}
 def time_axis(**more: Any) -> alt.Axis:
     """The axis of a time; `more` are Altair's own settings."""
     return alt.Axis(**AXIS, **more)
-
-
-def drawn_lines(frame: pd.DataFrame, names: dict[str, str]) -> dict[str, str]:
-    """Those of the lines (column: name) that have a value anywhere, the first always."""
-    first = next(iter(names))
-    return {column: name for column, name in names.items() if column == first or frame[column].notna().any()}

@@ -6,20 +6,22 @@ not millions.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 import msgspec
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from compare.alerts.evidence_read import VALUES
 from compare.alerts.metrics import DIMENSIONS
 from compare.alerts.source import COUNTED
+from compare.store.answer import Row
 from compare.store.client import Store
-from dashboards.asked import Asked, frame
-from dashboards.questions.drift import Detector
+from dashboards.asked import Asked
+from dashboards.questions.drift import Detector, Hours, State
 from dashboards.questions.offsets import offsets_of, within
 from dashboards.questions.summary import Series
 
@@ -64,35 +66,39 @@ def two_times(asked: Asked, series: Series, detector: Detector, before: Part, no
 def two_halves(asked: Asked, series: Series, detector: Detector, part: Part) -> Samples:
     """The last pairs of one time, cut in the middle."""
     both = last_pairs(asked, series, detector, part, 2 * MOST)
-    return _samples(both.iloc[: len(both) // 2], both.iloc[len(both) // 2 :])
+    return _samples(both[: len(both) // 2], both[len(both) // 2 :])
 
 
-def counted_halves(hours: pd.DataFrame) -> Samples:
+def counted_halves(hours: Hours) -> Samples:
     """The same of a detector without pairs of its own (accounting), from its hours: hour_at, pairs, observed.
 
     The last hours with MOST records against those with as many before.
     """
-    parts: list[tuple[Floats, Any, Any]] = []
+    parts: list[tuple[Floats, datetime | None, datetime | None]] = []
     left = hours
     for _ in range(2):
-        size = holding(left, MOST)
-        some, left = left.iloc[len(left) - size :], left.iloc[: len(left) - size]
-        records = int(some["pairs"].sum())
-        hits = round(float((some["pairs"] * some["observed"]).sum()))
+        first = len(left) - holding(left, MOST)
+        some, left = left[first:], left[:first]
+        records = sum(hour["pairs"] for hour in some)
+        hits = round(sum(hour["pairs"] * hour["observed"] for hour in some))
         values = np.concatenate([np.ones(hits), np.zeros(records - hits)])
-        times = (None, None) if some.empty else (some["hour_at"].iloc[0], some["hour_at"].iloc[-1])
+        times = (some[0]["hour_at"], some[-1]["hour_at"]) if some else (None, None)
         parts.append((values, *times))
     (now, now_from, now_to), (before, before_from, before_to) = parts
     return Samples(before, now, before_from, before_to, now_from, now_to)
 
 
-def holding(hours: pd.DataFrame, least: int) -> int:
+def holding(hours: Hours, least: int) -> int:
     """How many of the last hours hold at least so many pairs; all of them where they do not."""
-    summed = hours["pairs"].iloc[::-1].cumsum()
-    return min(int((summed < least).sum()) + 1, len(hours))
+    pairs = 0
+    for count, hour in enumerate(reversed(hours), 1):
+        pairs += hour["pairs"]
+        if pairs >= least:
+            return count
+    return len(hours)
 
 
-def sampled(part: Part, hours: pd.DataFrame, whole: pd.DataFrame, most: int = MOST) -> Part:
+def sampled(part: Part, hours: Hours, whole: Hours, most: int = MOST) -> Part:
     """The end of the part that holds a sample of the slice with these `hours`, and is not too long to look
     through: `whole` are the hours of all slices.
     """
@@ -100,20 +106,21 @@ def sampled(part: Part, hours: pd.DataFrame, whole: pd.DataFrame, most: int = MO
     return Part(max((one.start for one in parts if one.start is not None), default=None), part.end)
 
 
-def narrowed(part: Part, hours: pd.DataFrame, least: int) -> Part:
+def narrowed(part: Part, hours: Hours, least: int) -> Part:
     """The end of the part whose hours hold so many pairs; all of it where no hour is kept."""
     known = hours
     if part.start is not None:
-        known = known[known["hour_at"] >= pd.Timestamp(part.start).floor("h")]
+        begin = part.start.replace(minute=0, second=0, microsecond=0)
+        known = [hour for hour in known if hour["hour_at"] >= begin]
     if part.end is not None:
-        known = known[known["hour_at"] < part.end]
-    if known.empty:
+        known = [hour for hour in known if hour["hour_at"] < part.end]
+    if not known:
         return part
-    first = known["hour_at"].iloc[len(known) - holding(known, least)].to_pydatetime()
+    first: datetime = known[len(known) - holding(known, least)]["hour_at"]
     return Part(first if part.start is None else max(first, part.start), part.end)
 
 
-def excess_by_slice(asked: Asked, series: Series, column: str, by: str, part: Part) -> pd.DataFrame:
+def excess_by_slice(asked: Asked, series: Series, column: str, by: str, part: Part) -> list[dict[str, Any]]:
     """slice, requests, candidate, floor, excess, low, high, bounded_by: the largest excess first.
 
     One row a slice in which requests were asked twice. `column` is a score of `compare.floor`.
@@ -133,40 +140,41 @@ def excess_by_slice(asked: Asked, series: Series, column: str, by: str, part: Pa
         mirrored_to=part.end,
         also=within(offsets_of(asked, series, part.start, part.end, LOOKED_THROUGH)),
     )
-    rows = [msgspec.structs.asdict(one) for one in found]
-    made = pd.DataFrame(rows, columns=list(floor.Excess.__struct_fields__))
-    return made.sort_values("excess", ascending=False, ignore_index=True)
+    return sorted(map(msgspec.structs.asdict, found), key=_largest_first)
 
 
-def fault_excess_by_slice(states: pd.DataFrame, by: str) -> pd.DataFrame:
+def fault_excess_by_slice(states: Iterable[State], by: str) -> list[dict[str, Any]]:
     """The same columns for faults: how often only the candidate is faulty, the floor being how often only the
     reference is; from `states`. Interval for paired proportions: Agresti and Min 2005.
     """
-    mine = states[(states["metric"] == "candidate_only_excess") & (states["dimension"] == by)]
-    mine = mine[mine["pairs_folded"] > 0]
-    n, only_candidate, only_reference = (
-        mine[name].astype("float64") for name in ("pairs_folded", "candidate_faults", "reference_faults")
-    )
-    shrunk = (only_candidate - only_reference) / (n + 2)
-    half = (
-        1.959963984540054 * (((only_candidate + only_reference + 1) / (n + 2) - shrunk**2) / (n + 2)) ** 0.5
-    )
-    made = pd.DataFrame(
-        {
-            "slice": mine["slice"],
-            "requests": mine["pairs_folded"],
-            "candidate": only_candidate / n,
-            "floor": only_reference / n,
-            "excess": (only_candidate - only_reference) / n,
-            "low": (shrunk - half).clip(lower=-1.0),
-            "high": (shrunk + half).clip(upper=1.0),
-            "bounded_by": "reference",
-        }
-    )
-    return made.sort_values("excess", ascending=False, ignore_index=True)
+    made = []
+    for row in states:
+        if row["metric"] != "candidate_only_excess" or row["dimension"] != by or not row["pairs_folded"]:
+            continue
+        n, only_candidate, only_reference = (
+            row["pairs_folded"],
+            row["candidate_faults"],
+            row["reference_faults"],
+        )
+        shrunk = (only_candidate - only_reference) / (n + 2)
+        spread = ((only_candidate + only_reference + 1) / (n + 2) - shrunk**2) / (n + 2)
+        half = 1.959963984540054 * math.sqrt(spread)
+        made.append(
+            {
+                "slice": row["slice"],
+                "requests": n,
+                "candidate": only_candidate / n,
+                "floor": only_reference / n,
+                "excess": (only_candidate - only_reference) / n,
+                "low": max(shrunk - half, -1.0),
+                "high": min(shrunk + half, 1.0),
+                "bounded_by": "reference",
+            }
+        )
+    return sorted(made, key=_largest_first)
 
 
-def last_pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: int) -> pd.DataFrame:
+def last_pairs(asked: Asked, series: Series, detector: Detector, part: Part, most: int) -> list[Row]:
     """The last counted pairs of the slice that have the metric, oldest first: x, mirrored_at, dimensions."""
     where = f"experiment = {{experiment:String}} AND candidate = {{candidate:String}} AND {COUNTED}"
     values: dict[str, Any] = {**series.parameters(), "most": most}
@@ -181,7 +189,7 @@ def last_pairs(asked: Asked, series: Series, detector: Detector, part: Part, mos
     ranges = offsets_of(asked, series, part.start, part.end, LOOKED_THROUGH)
     offsets, bounds = within(ranges)
     values |= bounds
-    found = pd.DataFrame()
+    found: list[Row] = []
     for slack in (_SOON, _LATE):
         # Nearly all pairs are stored as they come: the few days around are looked through first.
         near = offsets
@@ -192,30 +200,31 @@ def last_pairs(asked: Asked, series: Series, detector: Detector, part: Part, mos
             if time is not None:
                 near += f" AND ingested_at {sign} {{{name}:DateTime64(3, 'UTC')}}"
                 values[name] = f"{time.timestamp():.3f}"
-        found = frame(
-            asked,
+        found = asked.query(
             f"SELECT {VALUES[detector.metric]} AS x, mirrored_at, {', '.join(DIMENSIONS[1:])} FROM pairs_v1"
             f" WHERE {where}{near} AND isNotNull(x)"
             " ORDER BY mirrored_at DESC, `partition` DESC, `offset` DESC LIMIT {most:UInt32}",
             values,
-        )
-        if len(found) or not near or ranges is not None:
+        ).rows
+        if found or not near or ranges is not None:
             break
-    return found.iloc[::-1].reset_index(drop=True)
+    # Another who asks may hold the same answer.
+    return found[::-1]
 
 
-def _samples(old: pd.DataFrame, new: pd.DataFrame) -> Samples:
-    def ends(some: pd.DataFrame) -> tuple[datetime | None, datetime | None]:
-        if some.empty:
-            return None, None
-        return some["mirrored_at"].iloc[0], some["mirrored_at"].iloc[-1]
+def _samples(old: list[Row], new: list[Row]) -> Samples:
+    def ends(some: list[Row]) -> tuple[datetime | None, datetime | None]:
+        return (some[0][1], some[-1][1]) if some else (None, None)
 
+    _, _, *columns = zip(*old, *new, strict=True) if old or new else [()] * (1 + len(DIMENSIONS))
     return Samples(
-        old["x"].to_numpy(dtype=np.float64),
-        new["x"].to_numpy(dtype=np.float64),
+        np.array([row[0] for row in old], dtype=np.float64),
+        np.array([row[0] for row in new], dtype=np.float64),
         *ends(old),
         *ends(new),
-        slices={
-            name: [str(one) for part in (old, new) for one in part[name].tolist()] for name in DIMENSIONS[1:]
-        },
+        slices={name: list(map(str, column)) for name, column in zip(DIMENSIONS[1:], columns, strict=True)},
     )
+
+
+def _largest_first(row: dict[str, Any]) -> float:
+    return -float(row["excess"])

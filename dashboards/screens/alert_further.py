@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from compare.alerts.metrics import BY_NAME
-from dashboards.asked import Asked
+from dashboards.asked import Asked, records
 from dashboards.charts import alerts as charts
 from dashboards.charts.drawn import draw
 from dashboards.charts.times import FEWEST_STEPS
@@ -74,7 +74,7 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
     if hours.empty:
         st.caption(context.say("alerts.over_time_none"))
     elif len(hours) < FEWEST_STEPS:
-        st.caption(few_hours(context, hours, alert))
+        st.caption(few_hours(context, records(hours), alert))
     else:
         draw(charts.around_change(hours, alert, context.clock, context.say))
     if alert["metric"] in BY_NAME:
@@ -93,19 +93,19 @@ def hours_around(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
     return questions.hours(asked, alert, first - ROUND, max(last, alert["fired_at"]) + ROUND)
 
 
-def few_hours(context: Context, hours: pd.DataFrame, row: Mapping[str, Any] | pd.Series) -> str:
+def few_hours(context: Context, hours: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
     """The hours in words, each with its mean and n: so few of them make no line."""
     say = context.say
     unit = unit_of(row["kind"])
     lines = [
         say(
             "alerts.few_hour",
-            time=context.clock.show(pd.Timestamp(one["hour_at"]).to_pydatetime(), seconds=False),
+            time=context.clock.show(one["hour_at"], seconds=False),
             observed=value(say, unit, one["observed"]),
             count=f"{one['pairs']:,}",
             tolerated=value(say, unit, one["tolerated"]),
         )
-        for _, one in hours.iterrows()
+        for one in hours
     ]
     return "  \n".join([say("alerts.few_one" if len(hours) == 1 else "alerts.few", count=len(hours)), *lines])
 

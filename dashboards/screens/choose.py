@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
 import streamlit as st
 
 ROW_PX = 35
@@ -19,7 +20,7 @@ def table_height(count: int, most: int) -> int:
 
 
 def choose_row(
-    table: pd.DataFrame,
+    table: pd.DataFrame | pa.Table,
     keys: Sequence[str],
     asked: str,
     name: str,

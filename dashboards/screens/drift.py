@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from compare.alerts.metrics import DIMENSIONS
-from dashboards.asked import records
 from dashboards.questions import drift as questions
-from dashboards.questions.drift import Detector
+from dashboards.questions.drift import Detector, State
 from dashboards.screens.alert_further import dimension, slice_words
 from dashboards.screens.choose import choose_row
 from dashboards.screens.drift_detector import begin_detector, show_detector
 from dashboards.screens.drift_floor import begin_floor, show_floor
+from dashboards.screens.table import table_of
 from dashboards.shell.context import Context
 from dashboards.shell.figures import unit_of
 from dashboards.shell.hostile import in_markdown, visible_line
@@ -34,19 +34,19 @@ def show(context: Context) -> None:
     reader.ahead(questions.hours, series, questions.WHOLE, window.start, window.end)
     st.title(say("drift.title"))
     found = questions.states(reader, series, window.start, window.end)
-    if found.empty:
+    if not found:
         st.info(say("drift.none"))
         return
-    for _, row in questions.refused(found).iterrows():
+    for row in questions.refused(found):
         st.warning(
             say("drift.refused", pairs=f"{row['pairs_folded']:,}", dimension=in_markdown(row["dimension"]))
         )
-    detectors = found[found["status"].isin(questions.STATUSES)].reset_index(drop=True)
-    counts = detectors["status"].value_counts()
+    detectors = [row for row in found if row["status"] in questions.STATUSES]
+    counts = Counter(row["status"] for row in detectors)
     with st.container(horizontal=True):
         for status in questions.STATUSES:
             if status in counts or status in questions.STATUSES[:3]:
-                st.metric(say(f"drift.{status}"), f"{int(counts.get(status, 0)):,}", width="content")
+                st.metric(say(f"drift.{status}"), f"{counts[status]:,}", width="content")
     st.caption(say("drift.explain"))
     chosen = _chosen(context, _filtered(context, detectors), detectors)
     if chosen is not None:
@@ -58,22 +58,22 @@ def show(context: Context) -> None:
     show_floor(context, detectors, chosen)
 
 
-def _filtered(context: Context, detectors: pd.DataFrame) -> pd.DataFrame:
+def _filtered(context: Context, detectors: list[State]) -> list[State]:
     say, address = context.say, context.address
     shown = detectors
     for place, name, options in zip(
         st.columns(3),
         ("metric", "status", "dimension"),
-        (sorted(set(detectors["metric"])), questions.STATUSES, DIMENSIONS),
+        (sorted({row["metric"] for row in detectors}), questions.STATUSES, DIMENSIONS),
         strict=True,
     ):
         chosen = address.multiselect(
             place, say(f"drift.{name}"), name, options, show=partial(_option, say, name)
         )
-        shown = shown[shown[name].isin(chosen)] if chosen else shown
-    if shown.empty:
+        shown = [row for row in shown if row[name] in chosen] if chosen else shown
+    if not shown:
         st.info(say("drift.no_match"))
-    return shown.reset_index(drop=True)
+    return shown
 
 
 def _option(say: Words, name: str, option: str) -> str:
@@ -82,16 +82,16 @@ def _option(say: Words, name: str, option: str) -> str:
     return dimension(say, option) if name == "dimension" else option
 
 
-def _chosen(context: Context, shown: pd.DataFrame, detectors: pd.DataFrame) -> pd.Series | None:
+def _chosen(context: Context, shown: list[State], detectors: list[State]) -> State | None:
     """The table; the detector that was chosen, or the first."""
     say = context.say
     parts = context.address.text("detector").split("|", 2)
     asked = str(Detector(*parts)) if len(parts) == 3 else ""
-    all_keys = _keys(detectors)
+    all_keys = [_key(row) for row in detectors]
     asked = asked if asked in all_keys else ""
-    if not shown.empty:
-        table = pd.DataFrame([_row(say, row) for row in records(shown)]).dropna(axis="columns", how="all")
-        keys = _keys(shown)
+    if shown:
+        table = table_of([_row(say, row) for row in shown], with_empty=False)
+        keys = [_key(row) for row in shown]
         asked = choose_row(
             table, keys, asked or keys[0], "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say)
         )
@@ -101,12 +101,11 @@ def _chosen(context: Context, shown: pd.DataFrame, detectors: pd.DataFrame) -> p
     if not asked:
         return None
     context.address.keep("detector", asked)
-    return detectors.iloc[all_keys.index(asked)]
+    return detectors[all_keys.index(asked)]
 
 
-def _keys(detectors: pd.DataFrame) -> list[str]:
-    names = zip(detectors["metric"], detectors["dimension"], detectors["slice"], strict=True)
-    return [str(Detector(*map(str, name))) for name in names]
+def _key(row: State) -> str:
+    return str(Detector(row["metric"], row["dimension"], row["slice"]))
 
 
 def _row(say: Words, row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from compare.alerts.descriptive import LEAST_PAIRS, compare_slices, describe_samples
@@ -17,12 +16,13 @@ from dashboards.charts.drawn import draw
 from dashboards.charts.times import FEWEST_STEPS
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples
-from dashboards.questions.drift import Detector
+from dashboards.questions.drift import Detector, Hours, State
 from dashboards.questions.drift_samples import Part, Samples
 from dashboards.questions.summary import Series
 from dashboards.screens.alert_further import few_hours, slice_words
 from dashboards.screens.alert_parts import similar_filters
 from dashboards.screens.drift_floor import begin_floor
+from dashboards.screens.table import table_of
 from dashboards.shell.context import Context
 from dashboards.shell.figures import known, p_value, unit_of, value
 from dashboards.shell.hostile import in_markdown
@@ -32,14 +32,14 @@ MOST_TESTED = 50
 """Slices with the most pairs: a test takes a millisecond."""
 
 
-def unit_of_values(row: pd.Series) -> str:
+def unit_of_values(row: State) -> str:
     """The unit of the detector's values: those of a rank metric are no ranks."""
     if row["kind"] != "rank":
         return unit_of(row["kind"])
     return "ratio" if row["metric"] == "latency_ratio" else "nats"
 
 
-def begin_detector(context: Context, row: pd.Series) -> None:
+def begin_detector(context: Context, row: State) -> None:
     """Begin what `show_detector` asks first."""
     reader, series = context.reader, context.series
     reader.ahead(_hours, context, row)
@@ -48,12 +48,12 @@ def begin_detector(context: Context, row: pd.Series) -> None:
         reader.ahead(_began, series, row)
 
 
-def detector_of(row: pd.Series) -> Detector:
+def detector_of(row: State) -> Detector:
     """The detector of a row of `questions.drift.states`."""
     return Detector(str(row["metric"]), str(row["dimension"]), str(row["slice"]))
 
 
-def show_detector(context: Context, row: pd.Series) -> None:
+def show_detector(context: Context, row: State) -> None:
     """Everything about one detector, a row of `questions.drift.states`."""
     say = context.say
     where = in_markdown(slice_words(say, row))
@@ -64,7 +64,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
     _links(context, row)
     hours = _hours(context.reader, context, row)
     st.markdown(f"#### {say('drift.over_time')}")
-    if hours.empty:
+    if not hours:
         st.caption(say("drift.hours_none"))
     elif len(hours) < FEWEST_STEPS:
         st.caption(few_hours(context, hours, row))
@@ -77,7 +77,7 @@ def show_detector(context: Context, row: pd.Series) -> None:
         _distributions(context, row, hours)
 
 
-def _state(context: Context, row: pd.Series) -> None:
+def _state(context: Context, row: State) -> None:
     say, unit = context.say, unit_of(row["kind"])
     if row["status"] == "baseline_too_faulty":
         st.warning(say("drift.too_faulty"))
@@ -111,7 +111,7 @@ def _state(context: Context, row: pd.Series) -> None:
     )
 
 
-def _links(context: Context, row: pd.Series) -> None:
+def _links(context: Context, row: State) -> None:
     say = context.say
     with st.container(horizontal=True):
         if row["alert_id"]:
@@ -119,13 +119,13 @@ def _links(context: Context, row: pd.Series) -> None:
                 "alerts", say("drift.to_alert"), icon=":material/notifications:", alert=row["alert_id"]
             )
         if row["metric"] in VALUES:
-            seen = {**row.to_dict(), "value_before": None}
+            seen = {**row, "value_before": None}
             context.link(
                 "pairs", say("drift.to_pairs"), icon=":material/filter_list:", **similar_filters(seen)
             )
 
 
-def _distributions(context: Context, row: pd.Series, hours: pd.DataFrame) -> None:
+def _distributions(context: Context, row: State, hours: Hours) -> None:
     say = context.say
     st.markdown(f"#### {say('drift.distribution')}")
     way, samples = _samples(context, row, hours)
@@ -156,7 +156,7 @@ def _distributions(context: Context, row: pd.Series, hours: pd.DataFrame) -> Non
     _tests(context, row, samples, unit)
 
 
-def _samples(context: Context, row: pd.Series, hours: pd.DataFrame) -> tuple[str, Samples]:
+def _samples(context: Context, row: State, hours: Hours) -> tuple[str, Samples]:
     if row["metric"] not in VALUES:
         return "halves", drift_samples.counted_halves(hours)
     reader, series = context.reader, context.series
@@ -175,18 +175,18 @@ def _samples(context: Context, row: pd.Series, hours: pd.DataFrame) -> tuple[str
     return way, drift_samples.two_times(reader, series, detector_of(row), *parts)
 
 
-def _hours(asked: Asked, context: Context, row: pd.Series) -> pd.DataFrame:
+def _hours(asked: Asked, context: Context, row: State) -> Hours:
     window = context.window
     return questions.hours(asked, context.series, detector_of(row), window.start, window.end)
 
 
-def _ways(asked: Asked, series: Series, row: pd.Series) -> dict[str, Any]:
+def _ways(asked: Asked, series: Series, row: State) -> dict[str, Any]:
     """What the newest pairs may be held against, the first being shown first, with what is known of it."""
     known = {"baseline": _learned(asked, series, row), "change": _began(asked, series, row), "halves": True}
     return {name: found for name, found in known.items() if found is not None}
 
 
-def _parts(context: Context, row: pd.Series, hours: pd.DataFrame, way: str) -> tuple[Part, ...]:
+def _parts(context: Context, row: State, hours: Hours, way: str) -> tuple[Part, ...]:
     """The times that are held against each other: before and now, or one that is cut in the middle."""
     reader, window = context.reader, context.window
     whole = questions.hours(reader, context.series, questions.WHOLE, window.start, window.end)
@@ -205,23 +205,23 @@ def _parts(context: Context, row: pd.Series, hours: pd.DataFrame, way: str) -> t
     return (drift_samples.sampled(both, hours, whole, 2 * drift_samples.MOST),)
 
 
-def _learned(asked: Asked, series: Series, row: pd.Series) -> dict[str, Any] | None:
+def _learned(asked: Asked, series: Series, row: State) -> dict[str, Any] | None:
     version = int(row["baseline_version"])
     return questions.baseline(asked, series, str(row["metric"]), version) if version else None
 
 
-def _began(asked: Asked, series: Series, row: pd.Series) -> datetime | None:
+def _began(asked: Asked, series: Series, row: State) -> datetime | None:
     return questions.began(asked, series, str(row["alert_id"])) if row["alert_id"] else None
 
 
-def _tests(context: Context, row: pd.Series, samples: Samples, unit: str) -> None:
+def _tests(context: Context, row: State, samples: Samples, unit: str) -> None:
     say, kind = context.say, BY_NAME[row["metric"]].kind
     st.markdown(f"#### {say('drift.tests')}")
     st.caption(say("drift.tests_note"))
     left, right = st.columns([2, 3])
     with left:
         st.dataframe(
-            pd.DataFrame(
+            table_of(
                 [
                     {
                         say("drift.test"): one.name,
@@ -252,5 +252,5 @@ def _tests(context: Context, row: pd.Series, samples: Samples, unit: str) -> Non
             }
             for one in found[:MOST_SLICES]
         ]
-        st.dataframe(pd.DataFrame(rows), hide_index=True)
+        st.dataframe(table_of(rows), hide_index=True)
         st.caption(say("drift.slices_note"))

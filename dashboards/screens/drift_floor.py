@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from compare.alerts.gather import FLOOR_COLUMNS
@@ -14,9 +13,11 @@ from dashboards.charts import drift as charts
 from dashboards.charts.drawn import draw
 from dashboards.questions import drift as questions
 from dashboards.questions import drift_samples, pairs
+from dashboards.questions.drift import State
 from dashboards.questions.drift_samples import Part
 from dashboards.screens.alert_further import dimension
 from dashboards.screens.choose import choose_row
+from dashboards.screens.table import table_of
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
 
@@ -24,14 +25,14 @@ FAULTS = "faults"
 MOST_SLICES = 25
 
 
-def begin_floor(context: Context, row: pd.Series) -> None:
+def begin_floor(context: Context, row: State) -> None:
     """Begin what `show_floor` asks if nothing else is chosen there than it begins with."""
     metric, by = context.address.text("floor", _own(row)), context.address.text("by", DIMENSIONS[1])
     if metric in FLOOR_COLUMNS and by in DIMENSIONS[1:]:
         context.reader.ahead(_excess, context, metric, by)
 
 
-def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None) -> None:
+def show_floor(context: Context, detectors: list[State], row: State | None) -> None:
     """The section; `row` is the chosen detector, whose metric and dimension it begins with."""
     say, address = context.say, context.address
     st.subheader(say("drift.floor"))
@@ -59,18 +60,18 @@ def show_floor(context: Context, detectors: pd.DataFrame, row: pd.Series | None)
             start, most = context.clock.show(part.start), f"{drift_samples.LOOKED_THROUGH:,}"
             st.caption(say("drift.floor_period", start=start, most=most))
         empty = "drift.floor_none"
-    if found.empty:
+    if not found:
         st.info(say(empty))
         return
-    _ranked(context, found.head(MOST_SLICES), by, metric)
+    _ranked(context, found[:MOST_SLICES], by, metric)
 
 
-def _own(row: pd.Series | None) -> str:
+def _own(row: State | None) -> str:
     """The metric that is shown first."""
     return FAULTS if row is None or row["metric"] not in FLOOR_COLUMNS else str(row["metric"])
 
 
-def _excess(asked: Asked, context: Context, metric: str, by: str) -> tuple[Part, pd.DataFrame]:
+def _excess(asked: Asked, context: Context, metric: str, by: str) -> tuple[Part, list[dict[str, Any]]]:
     """The newest part of the range that is not too much to look through, and the slices' excess in it."""
     series, window = context.series, context.window
     hours = questions.hours(asked, series, questions.WHOLE, window.start, window.end)
@@ -78,16 +79,21 @@ def _excess(asked: Asked, context: Context, metric: str, by: str) -> tuple[Part,
     return part, drift_samples.excess_by_slice(asked, series, FLOOR_COLUMNS[metric], by, part)
 
 
-def _ranked(context: Context, found: pd.DataFrame, by: str, metric: str) -> None:
+def _ranked(context: Context, found: list[dict[str, Any]], by: str, metric: str) -> None:
     say = context.say
-    shown = found.assign(slice=[visible_line(str(name), 60) or "-" for name in found["slice"]])
+    shown = [{**row, "slice": visible_line(row["slice"], 60) or "-"} for row in found]
     unit = {FAULTS: say("drift.unit_rate"), "kl_forced": "nats"}.get(metric, say("drift.unit_score"))
     left, right = st.columns([1, 1])
     draw(charts.excess(shown, say, f"{say('drift.excess')} ({unit})"), left)
     with right:
-        keys = [str(name) for name in found["slice"]]
-        table = shown[["slice", "excess", "low", "high", "candidate", "floor", "requests", "bounded_by"]]
-        table = table.assign(bounded_by=[say(f"drift.side_{name}") for name in table["bounded_by"]])
+        keys = [row["slice"] for row in found]
+        names = ("slice", "excess", "low", "high", "candidate", "floor", "requests")
+        table = table_of(
+            [
+                {**{name: row[name] for name in names}, "bounded_by": say(f"drift.side_{row['bounded_by']}")}
+                for row in shown
+            ]
+        )
         chosen = choose_row(table, keys, "", f"floor-{by}", rows=15, columns=_columns(context, by))
         if by not in pairs.DIMENSIONS:
             return

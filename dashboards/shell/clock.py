@@ -28,6 +28,10 @@ class Clock:
         """Aware times as naive ones of the wall clock there: tables and charts show them as they are."""
         return pd.to_datetime(times, utc=True).dt.tz_convert(self._zone).dt.tz_localize(None)
 
+    def wall_text(self, at: datetime) -> str:
+        """One aware time as the wall clock there shows it, `2026-11-29T03:00:00.000`."""
+        return at.astimezone(self._zone).replace(tzinfo=None).isoformat(timespec="milliseconds")
+
     def wall_time(self, at: pd.Timestamp) -> pd.Timestamp:
         """One aware time as a naive one, as `wall` makes them."""
         return at.tz_convert(self._zone).tz_localize(None)

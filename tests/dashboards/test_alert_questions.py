@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from compare.alerts.actions import Matcher, Target, acknowledge, silence, unsilence
@@ -123,8 +121,8 @@ def test_detectors_come_nearest_to_an_alarm_first_with_what_was_observed(
     store: Store, start: datetime
 ) -> None:
     found = drift.states(store, SERIES, None, None)
-    shown = found[found["status"].isin(drift.STATUSES)]
-    assert [(row["metric"], row["slice"]) for _, row in shown.iterrows()] == [
+    shown = [row for row in found if row["status"] in drift.STATUSES]
+    assert [(row["metric"], row["slice"]) for row in shown] == [
         ("regression_rate", ""),
         ("kl_forced", ""),
         ("candidate_only_excess", ""),
@@ -133,19 +131,19 @@ def test_detectors_come_nearest_to_an_alarm_first_with_what_was_observed(
         ("candidate_only_excess", "chat"),
         ("cosine_similarity", ""),
     ]
-    assert drift.refused(found).to_dict("records") == [{"dimension": "tenant", "pairs_folded": 7}]
-    fired, kl, excess = (shown.iloc[place] for place in range(3))
+    assert [(row["dimension"], row["pairs_folded"]) for row in drift.refused(found)] == [("tenant", 7)]
+    fired, kl, excess = shown[:3]
     assert (fired["share"], fired["evidence"]) == (1.0, 1.0)
     # A is 52,000 / 52: from W = 10 to 1,000 a third of the way is done.
     assert fired["way_back"] == pytest.approx(1 / 3)
     assert (fired["observed"], fired["observed_pairs"]) == (0.125, 80)
     assert kl["evidence"] == pytest.approx(math.log(5_200) / math.log(THRESHOLD))
     assert excess["observed"] == pytest.approx((40 * -0.025 + 40 * 0.25) / 80)
-    one_hour = drift.states(store, SERIES, start + HOUR, None).iloc[0]
+    one_hour = drift.states(store, SERIES, start + HOUR, None)[0]
     assert (one_hour["observed"], one_hour["observed_pairs"]) == (0.25, 40)
     # Whoever gives the range may give any year.
     forever = datetime(1960, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-    assert drift.states(store, SERIES, *forever).iloc[0]["observed_pairs"] == 80
+    assert drift.states(store, SERIES, *forever)[0]["observed_pairs"] == 80
 
 
 def test_two_times_are_held_against_each_other(store: Store, start: datetime) -> None:
@@ -176,8 +174,10 @@ def test_records_are_counted_from_the_hours_and_only_the_last_that_hold_enough(
     # Both hours together hold fewer than one sample's records.
     counted = drift_samples.counted_halves(hours)
     assert (len(counted.before), len(counted.now), counted.now.sum()) == (0, 200, 6)
-    many = pd.DataFrame({"hour_at": [start, start + HOUR, start + 2 * HOUR], "pairs": [5_000, 3_000, 4_000]})
-    many["observed"] = [0.1, 0.2, 0.5]
+    many = [
+        {"hour_at": start + hour * HOUR, "pairs": pairs, "observed": observed}
+        for hour, (pairs, observed) in enumerate([(5_000, 0.1), (3_000, 0.2), (4_000, 0.5)])
+    ]
     counted = drift_samples.counted_halves(many)
     assert (len(counted.now), counted.now.mean()) == (4_000, 0.5)
     assert (len(counted.before), counted.before.sum()) == (8_000, 500 + 600)
@@ -191,21 +191,20 @@ def test_slices_are_ranked_by_what_is_left_over_the_floor(store: Store, start: d
     found = drift_samples.excess_by_slice(store, SERIES, "kl_forced_mean_nats", "route", part)
     # Asked twice were offsets 0 to 3: 0.01 and 0.03 nats on extract, 0.02 and 0.04 on chat; the floor is
     # 0.005.
-    assert list(found["slice"]) == ["chat", "extract"]
-    assert list(found["requests"]) == [2, 2]
-    assert list(found["excess"]) == pytest.approx([0.025, 0.015])
-    assert drift_samples.excess_by_slice(store, SERIES, "cosine_similarity", "route", part).empty
+    assert [(row["slice"], row["requests"]) for row in found] == [("chat", 2), ("extract", 2)]
+    assert [row["excess"] for row in found] == pytest.approx([0.025, 0.015])
+    assert drift_samples.excess_by_slice(store, SERIES, "cosine_similarity", "route", part) == []
 
 
 def test_faults_of_one_side_have_the_other_side_as_their_floor(store: Store) -> None:
     found = drift_samples.fault_excess_by_slice(drift.states(store, SERIES, None, None), "route")
-    assert list(found["slice"]) == ["extract", "chat"]
-    assert list(found["excess"]) == [0.25, -0.025]
-    assert list(found["floor"]) == [0.0, 0.025]
+    assert [row["slice"] for row in found] == ["extract", "chat"]
+    assert [row["excess"] for row in found] == [0.25, -0.025]
+    assert [row["floor"] for row in found] == [0.0, 0.025]
     # As @fault_excess has it: n + 2 pairs, one more on each side.
     shrunk, n = 10 / 42, 42
     half = 1.959963984540054 * math.sqrt((11 / n - shrunk**2) / n)
-    assert np.allclose(found[["low", "high"]].iloc[0], [shrunk - half, shrunk + half])
+    assert (found[0]["low"], found[0]["high"]) == pytest.approx((shrunk - half, shrunk + half))
 
 
 def test_of_a_series_in_rollups_only_the_offsets_of_that_time_are_read(store: Store, start: datetime) -> None:
@@ -228,6 +227,6 @@ def test_of_a_series_in_rollups_only_the_offsets_of_that_time_are_read(store: St
     assert (len(nothing.before), len(nothing.now)) == (0, 0)
     (chat,) = drift_samples.excess_by_slice(
         store, rolled, "kl_forced_mean_nats", "route", Part(start, start + HOUR)
-    ).itertuples()
+    )
     # Of the four that were asked twice only offset 3 is within.
-    assert (chat.slice, chat.requests) == ("chat", 1)
+    assert (chat["slice"], chat["requests"]) == ("chat", 1)

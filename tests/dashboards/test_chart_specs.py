@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dashboards.asked import records
 from dashboards.charts import alerts, drift, golden, operations
 from dashboards.shell.clock import Clock
 from dashboards.words import Words
@@ -78,8 +79,8 @@ def check(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("is_ratio", [False, True])
 def test_the_charts_of_a_detector_fit_the_schema(is_ratio: bool) -> None:
-    check(drift.by_hour(HOURS, CLOCK, SAY))
-    check(drift.evidence_by_hour(HOURS, CLOCK, SAY))
+    check(drift.by_hour(records(HOURS), CLOCK, SAY))
+    check(drift.evidence_by_hour(records(HOURS), CLOCK, SAY))
     for before, now in (SAMPLES, (np.array([0.0, 1.0]), np.array([1.0]))):
         check(drift.distribution(before, now, NAMES, SAY, "x", is_ratio=is_ratio))
         check(drift.ecdf(before, now, NAMES, SAY, "x", is_ratio=is_ratio))
@@ -92,7 +93,7 @@ def test_the_charts_of_a_detector_fit_the_schema(is_ratio: bool) -> None:
             "requests": [5, 6],
         }
     )
-    check(drift.excess(slices, SAY, "excess"))
+    check(drift.excess(records(slices), SAY, "excess"))
 
 
 def test_the_other_charts_fit_the_schema() -> None:
@@ -118,7 +119,7 @@ def test_outcomes_of_a_step_are_stacked_in_their_order_and_times_are_the_zones()
 
 
 def test_an_hour_without_a_value_is_a_gap_and_a_line_without_any_is_left_out() -> None:
-    spec = drift.by_hour(HOURS, CLOCK, SAY)
+    spec = drift.by_hour(records(HOURS), CLOCK, SAY)
     rows = spec["layer"][0]["data"]["values"]
     lines = {
         name: [row["value"] for row in rows if row["line"] == name] for name in {r["line"] for r in rows}
