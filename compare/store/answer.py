@@ -9,6 +9,9 @@ import msgspec
 
 Row = tuple[Any, ...]
 
+_TEXTS = {str, bytes, type(None)}
+_HOLDING = (str, bytes, list, tuple, dict)
+
 
 class Cost(msgspec.Struct, frozen=True):
     """What a query took: rows and bytes read, and the store's own seconds, as far as it had told when its
@@ -65,6 +68,20 @@ def bytes_of(row: Sequence[Any]) -> int:
             size += bytes_of(cell)
         elif isinstance(cell, dict):
             size += bytes_of(tuple(cell)) + bytes_of(tuple(cell.values()))
+    return size
+
+
+def bytes_of_rows(rows: Sequence[Row]) -> int:
+    """The same of rows of equal length together, by columns: thousands of rows take 10 ms cell by cell."""
+    size = 0
+    for column in zip(*rows, strict=True):
+        kinds = set(map(type, column))
+        if kinds <= _TEXTS:
+            size += 32 * len(column) + sum(map(len, filter(None, column)))
+        elif any(issubclass(kind, _HOLDING) for kind in kinds):
+            size += bytes_of(column)
+        else:
+            size += 32 * len(column)
     return size
 
 

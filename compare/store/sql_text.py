@@ -98,6 +98,8 @@ def stray_character(sql: str) -> str | None:
     ClickHouse takes curly quotes for quotes and many invisible characters for spaces; this reader
     of text does not, so a text with one of them may mean something else than it seems to.
     """
+    if sql.isascii():
+        return None
     for match in _LEXER.finditer(sql):
         if match.lastgroup in ("space", "word", "other") and not match.group().isascii():
             return next(char for char in match.group() if not char.isascii())

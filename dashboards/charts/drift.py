@@ -18,8 +18,8 @@ HEIGHT = 280
 BINS = 40
 MOST_BARS = 3
 """So few different values are drawn a bar each: flags, and faults on one side."""
-MOST_POINTS = 300
-"""Points of one curve: a browser draws no more of them than that."""
+MOST_POINTS = 150
+"""Points of one curve: a step is two of a chart's pixels high then."""
 
 Floats = NDArray[np.float64]
 Hours = Sequence[Mapping[str, Any]]
@@ -159,10 +159,10 @@ def ecdf(before: Floats, now: Floats, names: list[str], say: Words, title: str, 
     drawn = []
     for name, sample in zip(names, (before, now), strict=True):
         ranked = np.sort(sample)
-        places = np.linspace(0, len(ranked) - 1, min(len(ranked), MOST_POINTS)).astype(np.int64)
+        places = np.unique(np.linspace(0, len(ranked) - 1, min(len(ranked), MOST_POINTS)).astype(np.int64))
         drawn += [
-            {"value": float(ranked[place]), "share": (int(place) + 1) / len(ranked), "sample": name}
-            for place in np.unique(places)
+            {"value": float(f"{value:.6g}"), "share": round((place + 1) / len(ranked), 5), "sample": name}
+            for place, value in zip(places.tolist(), ranked[places].tolist(), strict=True)
         ]
     lines = {
         "data": rows(drawn),

@@ -86,7 +86,7 @@ class Summary(msgspec.Struct, frozen=True):
     steps: pd.DataFrame
 
 
-def experiments(asked: Asked) -> pd.DataFrame:
+def experiments(asked: Asked) -> list[dict[str, Any]]:
     """experiment, candidate, pairs, last_at, is_rolled: the one with the newest pair first.
 
     `last_at` of a series that is read from rollups is the hour of its newest pair.
@@ -96,20 +96,21 @@ def experiments(asked: Asked) -> pd.DataFrame:
         " HAVING sum(pairs) >= {least:UInt64}"
     )
     # One query: an answer without rows, which the others' would mostly be, takes the store as long as both.
-    return frame(
-        asked,
+    found = asked.query(
         "SELECT * FROM (SELECT experiment, candidate, sum(pairs) AS counted, max(hour) AS last_at,"
         f" true AS is_rolled {rolled} UNION ALL"
         " SELECT experiment, candidate, count() AS counted, max(ingested_at) AS last_at, false AS is_rolled"
         f" FROM pairs_v1 WHERE (experiment, candidate) NOT IN (SELECT experiment, candidate {rolled})"
         " GROUP BY experiment, candidate) ORDER BY last_at DESC, counted DESC",
         {"least": ROLLED_PAIRS},
-    ).rename(columns={"counted": "pairs"})
+    )
+    names = ("experiment", "candidate", "pairs", "last_at", "is_rolled")
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def series_of(asked: Asked, row: pd.Series) -> Series:
+def series_of(asked: Asked, row: Mapping[str, Any]) -> Series:
     """The series of one row of `experiments`."""
-    series = Series(str(row["experiment"]), str(row["candidate"]))
+    series = Series(row["experiment"], row["candidate"])
     if not row["is_rolled"]:
         return series
     # Of the newest hour only: months of minutes would be grouped for one.
@@ -117,7 +118,7 @@ def series_of(asked: Asked, row: pd.Series) -> Series:
         f"SELECT max(minute) AS until FROM rollup_minutes_v1 WHERE {_OF_SERIES} AND kind = 'compared'"
         " AND minute >= {hour:DateTime('UTC')}"
     )
-    until = frame(asked, sql, {**series.parameters(), "hour": row["last_at"]})["until"].iloc[0]
+    ((until,),) = asked.query(sql, {**series.parameters(), "hour": seconds(row["last_at"])})
     return msgspec.structs.replace(series, until=until)
 
 

@@ -91,7 +91,7 @@ def _chosen(context: Context, shown: list[State], detectors: list[State]) -> Sta
     asked = asked if asked in all_keys else ""
     if shown:
         table = table_of([_row(say, row) for row in shown], with_empty=False)
-        keys = [_key(row) for row in shown]
+        keys = all_keys if shown is detectors else [_key(row) for row in shown]
         asked = choose_row(
             table, keys, asked or keys[0], "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say)
         )

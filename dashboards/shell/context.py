@@ -90,9 +90,9 @@ class Context(msgspec.Struct, frozen=True):
 def choose_series(reader: Reader, address: Address, say: Words) -> summary.Series | None:
     """The experiment and candidate that the side bar shows; None if the store holds none."""
     known = summary.experiments(reader)
-    if known.empty:
+    if not known:
         return None
-    names = list(zip(known["experiment"].astype(str), known["candidate"].astype(str), strict=True))
+    names = [(row["experiment"], row["candidate"]) for row in known]
     asked = (address.text("experiment"), address.text("candidate"))
     if asked[0] and not any(asked[0] == name[0] for name in names):
         st.warning(say("shell.link_lost", name=in_markdown(asked[0])))
@@ -108,7 +108,7 @@ def choose_series(reader: Reader, address: Address, say: Words) -> summary.Serie
     )
     address.keep("experiment", chosen[0])
     address.keep("candidate", chosen[1])
-    return summary.series_of(reader, known.iloc[names.index(chosen)])
+    return summary.series_of(reader, known[names.index(chosen)])
 
 
 def choose_window(address: Address, clock: Clock, say: Words, now: datetime) -> Window:

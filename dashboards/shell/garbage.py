@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import gc
-from functools import cache
+import sys
+
+_loaded = 0
 
 
-@cache
 def leave_out_modules() -> None:
     """From now on look through no object that is there now: they are the loaded modules', which stay.
 
-    Some 200,000 objects take 100 ms or more of a processor, as long as a plain page itself. Once a process.
+    Some 200,000 objects take 100 ms or more of a processor, as long as a plain page itself. Once a process,
+    and once more where modules were loaded since: those that one page needs, such as scipy's tests, take
+    the others 10 ms.
     """
-    gc.collect()
-    gc.freeze()
+    global _loaded
+    if len(sys.modules) != _loaded:
+        _loaded = len(sys.modules)
+        gc.collect()
+        gc.freeze()

@@ -17,7 +17,7 @@ import msgspec
 import streamlit as st
 from cachetools import TTLCache
 
-from compare.store.answer import Result, bytes_of
+from compare.store.answer import Result, bytes_of_rows
 from compare.store.asked import Asked
 from compare.store.client import Store
 from dashboards.shell.flights import Flight, Run
@@ -277,4 +277,4 @@ def _mark(name: str) -> None:
 
 
 def _bytes_of(answer: Result) -> int:
-    return 64 + sum(map(bytes_of, answer))
+    return 64 + bytes_of_rows(answer.rows)

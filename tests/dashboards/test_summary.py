@@ -38,9 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt) -> 
 def rolled(store: Store, monkeypatch: pytest.MonkeyPatch) -> summary.Series:
     monkeypatch.setattr(summary, "ROLLED_PAIRS", 100)
     known = summary.experiments(store)
-    (row,) = (
-        row for _, row in known.iterrows() if (row["experiment"], row["candidate"]) == ("nightly", "q4")
-    )
+    (row,) = (row for row in known if (row["experiment"], row["candidate"]) == ("nightly", "q4"))
     return summary.series_of(store, row)
 
 
@@ -169,9 +167,7 @@ def test_an_experiment_that_is_not_rolled_up_yet_shows_at_once(
 ) -> None:
     monkeypatch.setattr(summary, "ROLLED_PAIRS", 100)
     known = summary.experiments(store)
-    assert list(
-        zip(known["experiment"], known["candidate"], known["pairs"], known["is_rolled"], strict=True)
-    ) == [
+    assert [(row["experiment"], row["candidate"], row["pairs"], row["is_rolled"]) for row in known] == [
         ("new", "q4", 3, False),
         *(
             ("nightly", name, sum(row["candidate"] == name for row in ROWS), True)
@@ -185,7 +181,7 @@ def test_an_experiment_that_is_not_rolled_up_yet_shows_at_once(
             )
         ),
     ]
-    assert summary.series_of(store, known.iloc[0]) == summary.Series("new", "q4")
+    assert summary.series_of(store, known[0]) == summary.Series("new", "q4")
 
 
 def hour_of(row: dict[str, Any]) -> datetime:
