@@ -71,7 +71,7 @@ class HttpPort:
                 timeout_keep_alive=30,
             )
         )
-        logging.getLogger("uvicorn.error").addFilter(_is_not_a_cut_answer)
+        logging.getLogger("uvicorn.error").addFilter(_is_not_on_purpose)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="store-port", daemon=True
         )
@@ -115,6 +115,8 @@ class HttpPort:
             return await self._runner.run(request, read, query, headers)
         except Refused as refused:
             return error_answer(refused, query_id)
+        except asyncio.CancelledError:
+            return error_answer(Refused(236, "ABORTED", "the store's owner is stopping"), query_id)
 
     @staticmethod
     def _read(request: Request, raw: bytes, is_writer: bool, limit: int) -> PortRequest:
@@ -138,6 +140,7 @@ async def _body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-def _is_not_a_cut_answer(record: logging.LogRecord) -> bool:
-    """An answer that fails midway is cut on purpose: that is how the client learns of it."""
-    return "without completing response" not in record.getMessage()
+def _is_not_on_purpose(record: logging.LogRecord) -> bool:
+    """An answer that fails midway is cut: that is how the client learns of it. So is what a stop leaves."""
+    said = record.getMessage()
+    return "without completing response" not in said and "graceful shutdown exceeded" not in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -64,11 +65,21 @@ class Runner:
         # A thread for each slot, so that no reader ever waits for a thread behind another's query.
         self._threads = ThreadPoolExecutor(limits.writer_queries + limits.reader_queries, "store-query")
         self._helpers = ThreadPoolExecutor(4, "store-help")
+        self._open: dict[PortQuery, bool] = {}
+        """Queries whose handles are out, and whether they may be cancelled: those that only read."""
 
     def close(self) -> None:
-        """Wait for the threads. The server has cancelled what was running."""
-        self._threads.shutdown()
+        """Cancel what only reads, and wait for the rest. For after the server's loop, which has ended."""
+        waiting = threading.Thread(target=self._threads.shutdown, name="store-stop")
+        waiting.start()
+        while waiting.is_alive():
+            for query, is_reading in list(self._open.items()):
+                if is_reading:
+                    query.cancel()
+            waiting.join(_CANCEL_AGAIN_SECONDS)
         self._helpers.shutdown()
+        while self._open:
+            self._open.popitem()[0].close()
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run what is not a query (decompressing a body) off the loop."""
@@ -88,7 +99,8 @@ class Runner:
         """The answer, whole or (once it is longer than a buffer) streamed. Raises Refused."""
         slot = self._slots[request.is_writer]
         await self._acquire(slot, is_writer=request.is_writer)
-        is_streamed = False
+        self._open[query] = request.is_read_only or query.is_streamed
+        is_handed_on = False
         try:
             first, is_all = await self._unless_gone(http.receive, request, query, self.call(query.start))
             encoder = encoder_of(request.encoding)
@@ -101,10 +113,14 @@ class Runner:
             if is_all:
                 body = await self.read(lambda: encoder.piece(first) + encoder.end())
                 return Response(body, headers=headers)
-            is_streamed = True
+            is_handed_on = True
             return _Streamed(self, request, query, headers, encoder, first, slot)
+        except asyncio.CancelledError:
+            # The server stops, and the statement may still run: `close` ends it.
+            is_handed_on = True
+            raise
         finally:
-            if not is_streamed:
+            if not is_handed_on:
                 await self.finish(query, slot)
 
     async def finish(self, query: PortQuery, slot: asyncio.Semaphore) -> None:
@@ -114,6 +130,7 @@ class Runner:
             try:
                 await self.call(query.close)
             finally:
+                self._open.pop(query, None)
                 slot.release()
 
         await asyncio.shield(asyncio.ensure_future(close()))
@@ -140,9 +157,6 @@ class Runner:
         leaving = asyncio.ensure_future(_gone(receive))
         try:
             await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await asyncio.shield(asyncio.ensure_future(self._stop(query, working)))
-            raise
         finally:
             leaving.cancel()
         if not working.done() and (request.is_read_only or query.is_streamed):
@@ -193,7 +207,13 @@ class _Streamed(Response):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             if await self._send_pieces(receive, send):
                 await self._send(send, self._encoder.end(), is_last=True)
-        finally:
+        except asyncio.CancelledError:
+            # As in `Runner.run`.
+            raise
+        except BaseException:
+            await self._runner.finish(self._query, self._slot)
+            raise
+        else:
             await self._runner.finish(self._query, self._slot)
 
     async def _send_pieces(self, receive: Receive, send: Send) -> bool:

@@ -250,6 +250,20 @@ def test_a_client_that_leaves_frees_its_slot_and_stops_its_query(
         assert running(migrated_store, "1000000000000") == 0
 
 
+def test_a_stop_ends_what_only_reads_and_says_so(small_port: HttpPort, migrated_store: Store) -> None:
+    sql = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(send(small_port.url, "r", query=sql)))
+    asking.start()
+    until(lambda: running(migrated_store, "1000000000000") == 1)
+    small_port.stop()
+    asking.join()
+    ((status, body, headers),) = answers
+    assert (status, headers["x-clickhouse-exception-code"]) == (500, "236")
+    assert b"the store's owner is stopping (ABORTED)" in body
+    until(lambda: running(migrated_store, "1000000000000") == 0)
+
+
 def test_readers_never_keep_a_writer_out(small_port: HttpPort, migrated_store: Store) -> None:
     slow = threading.Thread(target=send, args=(small_port.url, "r"), kwargs={"query": "SELECT sleep(2)"})
     slow.start()
