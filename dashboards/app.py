@@ -25,7 +25,9 @@ from ingest.errors import RetryError
 Pages = Mapping[str, Any]
 LOOKED_AGAIN = "looked again"
 # Streamlit tints the link that the keyboard has come to, hardly to be seen.
-FOCUS = "<style>a:focus-visible { outline: 2px solid !important; outline-offset: 1px; }</style>"
+FOCUS = "a:focus-visible { outline: 2px solid !important; outline-offset: 1px; }"
+# Streamlit's own file of a table has no apostrophe before what a spreadsheet runs; the SQL page's has.
+NO_FILE = '[data-testid=stElementToolbarButton]:has([aria-label^="Download as CSV"]) { display: none; }'
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ def around(say: Words, pages: Pages, visitor: sign_in.Visitor) -> Context | None
 
     It is drawn by the main script and not by the page, so that its values stay from page to page.
     """
-    address = Address(say("shell.all"), say.language)
+    address = Address(say)
     reader = Reader(handles(), answers(), say, shows_text=visitor.shows_text)
     series = choose_series(reader, address, say)
     window = clock = None
@@ -128,7 +130,7 @@ def show_all(say: Words) -> None:
 def main() -> None:
     """The explorer, or why it shows nothing; a store whose owner has ended is looked for once more."""
     st.set_page_config(page_title="Gnomon", page_icon="🌘", layout="wide")
-    st.html(FOCUS)
+    st.html(f"<style>{FOCUS} {NO_FILE}</style>")
     say = Words(language())
     leave_out_modules()
     try:

@@ -15,7 +15,7 @@ from dashboards.screens.alert_parts import show_alert
 from dashboards.screens.choose import choose_row
 from dashboards.shell.context import Context
 from dashboards.shell.figures import value
-from dashboards.shell.hostile import in_markdown, visible_line
+from dashboards.shell.hostile import visible_line
 from dashboards.words import TEXTS, Words
 
 ICON = ":material/notifications:"
@@ -37,7 +37,7 @@ def show(context: Context) -> None:
     pending = questions.pending(reader, context.series)
     alert = questions.one(reader, context.series.experiment, asked) if asked else None
     if asked and alert is None:
-        st.warning(say("alerts.lost", name=in_markdown(asked)))
+        context.address.say_left_out("alert", asked)
     if known.empty:
         st.info(say("alerts.none"))
         if "drift" in context.pages:

@@ -85,10 +85,8 @@ def _option(say: Words, name: str, option: str) -> str:
 def _chosen(context: Context, shown: list[State], detectors: list[State]) -> State | None:
     """The table; the detector that was chosen, or the first."""
     say = context.say
-    parts = context.address.text("detector").split("|", 2)
-    asked = str(Detector(*parts)) if len(parts) == 3 else ""
     all_keys = [_key(row) for row in detectors]
-    asked = asked if asked in all_keys else ""
+    asked = context.address.one_of("detector", all_keys)
     if shown:
         table = table_of([_row(say, row) for row in shown], with_empty=False)
         keys = all_keys if shown is detectors else [_key(row) for row in shown]

@@ -81,7 +81,7 @@ def _against(context: Context, run: pd.Series, baseline: pd.Series, cases: pd.Da
 def _choose(context: Context, cases: pd.DataFrame) -> str:
     say = context.say
     keys = [str(name) for name in cases["case_id"]]
-    asked = context.address.text("case")
+    asked = context.address.one_of("case", keys)
     table = pd.DataFrame([_row(context, row) for row in records(cases)])
     number = st.column_config.NumberColumn
     columns = {
@@ -89,9 +89,7 @@ def _choose(context: Context, cases: pd.DataFrame) -> str:
         say("golden.score_before"): number(format="%.3f"),
         say("golden.total_ms"): number(format="%.0f"),
     }
-    chosen = choose_row(
-        table, keys, asked if asked in keys else "", "golden-cases", rows=MOST_ROWS_SHOWN, columns=columns
-    )
+    chosen = choose_row(table, keys, asked, "golden-cases", rows=MOST_ROWS_SHOWN, columns=columns)
     if not chosen:
         st.caption(say("golden.choose_case"))
         return ""

@@ -96,8 +96,7 @@ def _choose(context: Context, runs: pd.DataFrame) -> pd.Series:
     """The run that was chosen, or the newest. `runs`: newest first."""
     say = context.say
     keys = [str(name) for name in runs["run_id"]]
-    asked = context.address.text("run")
-    asked = asked if asked in keys else ""
+    asked = context.address.one_of("run", keys)
     table = pd.DataFrame([_row(context, row) for row in records(runs)])
     number = st.column_config.NumberColumn
     columns = {say(f"golden.{name}"): number(format="%.3f") for name in RATES}

@@ -46,8 +46,11 @@ def show_letters(context: Context) -> None:
             reasons,
             show=lambda one: visible_line(one, 80) or say("operations.any_reason"),
         )
+    else:
+        context.address.one_of("reason", reasons)
     letters = questions.newest(reader, experiment, window.start, window.end, reason, with_text=with_text)
     if letters.empty:
+        context.address.one_of("letter", ())
         st.info(say("operations.letters_none"))
         return
     st.caption(say("operations.letters_newest", most=questions.MOST_LETTERS))
@@ -58,10 +61,8 @@ def show_letters(context: Context) -> None:
         "/".join(map(str, key))
         for key in zip(letters["topic_id"], letters["partition"], letters["offset"], sources, strict=True)
     ]
-    asked = context.address.text("letter")
-    found = choose_row(
-        _table(context, letters), keys, asked if asked in keys else "", "letters", rows=MOST_ROWS_SHOWN
-    )
+    asked = context.address.one_of("letter", keys)
+    found = choose_row(_table(context, letters), keys, asked, "letters", rows=MOST_ROWS_SHOWN)
     if found:
         context.address.keep("letter", found)
         _letter(context, letters.iloc[keys.index(found)])

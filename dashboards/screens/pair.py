@@ -77,8 +77,16 @@ def _key(context: Context) -> PairKey | None:
     if not given[0] and kept is not None and kept[:2] == (series.experiment, series.candidate):
         given = kept[2:]
     topic_id, partition, offset = given
-    is_number = all(one.isascii() and one.isdigit() and len(one) < 19 for one in (partition, offset))
-    if not topic_id or not is_number or int(partition) >= 2**32:
+    if not topic_id:
+        return None
+    wrong = [
+        (name, value)
+        for name, value, end in (("partition", partition, 2**32), ("offset", offset, 10**18))
+        if not (value.isascii() and value.isdigit() and len(value) < 19 and int(value) < end)
+    ]
+    for name, value in wrong:
+        address.say_no_number(name, value)
+    if wrong:
         return None
     for name, value in zip(("topic_id", "partition", "offset"), given, strict=True):
         address.keep(name, value)

@@ -154,6 +154,8 @@ def _list(context: Context, wanted: PairFilter, sort: Sort) -> None:
         st.info(say("pairs.recent", most=f"{MOST:,}", start=start), icon=":material/schedule:")
     if place is not None:
         context.address.keep("page", written)
+    elif written and context.address.is_new("page"):
+        context.address.say_instead("page", written, say("pairs.first_page"))
     if page.rows.empty:
         st.info(say("pairs.none" if place is None else "pairs.no_more"))
         if place is not None:

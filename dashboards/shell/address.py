@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+
+from dashboards.shell.hostile import in_markdown, visible_line
+from dashboards.words import Words
 
 T = TypeVar("T")
 
@@ -15,20 +19,26 @@ _WRITTEN = "address written"
 _SPOKEN = "address language"
 SHARED = ("window", "from", "to", "zone")
 """Parameters that go along from page to page."""
+MOST_SAID = 8
+"""Values that are not known and are named; more are counted."""
 
 
 class Address:
     """What the address bar says, for one run of the page.
 
     A value that was changed in the bar (a link, the back button) goes before what the widget had; each
-    widget's value is written back by `write`. Names are the parameters' and the widgets' keys. `all_of_them`
-    stands in a box of several where none is chosen.
+    widget's value is written back by `write`. Names are the parameters' and the widgets' keys.
+
+    A value of the bar that is not known is said in one warning, which stands where the address was made: a
+    link must not show something else unnoticed.
     """
 
-    def __init__(self, all_of_them: str | None = None, language: str = "") -> None:
-        self._all_of_them = all_of_them
-        self._language = language
-        self._is_retold = st.session_state.get(_SPOKEN, language) != language
+    def __init__(self, say: Words) -> None:
+        self._say = say
+        self._top = st.container()
+        self._warning: DeltaGenerator | None = None
+        self._said: list[str] = []
+        self._is_retold = st.session_state.get(_SPOKEN, say.language) != say.language
         self._now: dict[str, list[str]] = {name: st.query_params.get_all(name) for name in st.query_params}
         self._before: Mapping[str, list[str]] = st.session_state.get(_WRITTEN, {})
         self._kept: dict[str, list[str]] = {}
@@ -36,6 +46,28 @@ class Address:
     def text(self, name: str, default: str = "") -> str:
         """A parameter without a widget: as it stands in the bar, at most LONGEST_VALUE characters."""
         return next(iter(self._now.get(name, ())), default)[:LONGEST_VALUE]
+
+    def one_of(self, name: str, known: Container[str]) -> str:
+        """A parameter without a widget that is one of these; "" where it is not, which is said of a link."""
+        given = self.text(name)
+        if given in known:
+            return given
+        if given and self.is_new(name):
+            self.say_left_out(name, given)
+        return ""
+
+    def say_left_out(self, name: str, value: str) -> None:
+        """Say that the value is nothing that is known, and that the page is as without it."""
+        self._tell(self._say("shell.link_left_out", name=in_markdown(name), value=in_markdown(value)))
+
+    def say_instead(self, name: str, value: str, shown: str) -> None:
+        """Say that the value is nothing that is known, and what is shown instead (Markdown)."""
+        value = in_markdown(value)
+        self._tell(self._say("shell.link_instead", name=in_markdown(name), value=value, shown=shown))
+
+    def say_no_number(self, name: str, value: str) -> None:
+        """Say that the value is no number, or none that it may be, and counts as nothing."""
+        self._tell(self._say("shell.link_no_number", name=in_markdown(name), value=in_markdown(value)))
 
     def keep(self, name: str, *values: str) -> None:
         """Write the parameter as these values; none leaves it out."""
@@ -48,7 +80,7 @@ class Address:
         # ending, whose address came after it. A browser that has it already does nothing.
         st.query_params.from_dict(dict(self._now) if kept == self._now else kept)
         st.session_state[_WRITTEN] = kept
-        st.session_state[_SPOKEN] = self._language
+        st.session_state[_SPOKEN] = self._say.language
 
     def current(self) -> dict[str, list[str]]:
         """The parameters that were kept in this run so far."""
@@ -88,6 +120,8 @@ class Address:
             st.session_state[name] = options[0] if default is None else default
         self.retell(name)
         chosen: T = place.selectbox(label, options, format_func=show, key=name)
+        if given and given[0] not in named:
+            self.say_instead(name, given[0], in_markdown(show(chosen)))
         self.keep(name, write(chosen))
         return chosen
 
@@ -105,6 +139,8 @@ class Address:
             label, options, format_func=show, key=name, required=True, label_visibility="collapsed"
         )
         chosen = options[0] if chosen is None else chosen
+        if given and given[0] not in options:
+            self.say_instead(name, given[0], show(chosen))
         self.keep(name, *([] if chosen == options[0] else [chosen]))
         return chosen
 
@@ -118,19 +154,29 @@ class Address:
         placeholder: str | None = None,
         show: Callable[[str], str] = str,
     ) -> tuple[str, ...]:
-        """Any of the options; none means all. A value of the bar that is no option (any more) is one too."""
+        """Any of the options; none means all. A value of the bar that is no option (any more) is one too, so
+        that it can be taken out; `show` is asked for options only.
+        """
         given = self._changed(name)
         if given is not None:
-            st.session_state[name] = [value[:LONGEST_VALUE] for value in given]
+            cut = dict.fromkeys(value[:LONGEST_VALUE] for value in given)
+            st.session_state[name] = [value for value in cut if value or value in options]
         missing = [value for value in st.session_state.get(name, ()) if value not in options]
+        if given is not None:
+            for value in missing:
+                told = in_markdown(value)
+                self._tell(self._say("shell.link_kept", name=in_markdown(name), value=told))
+        texts = {option: show(option) for option in options}
+        # Two of one text are one to Streamlit.
+        texts |= {value: f"“{visible_line(value)}”" for value in missing}
         self.retell(name)
         chosen = place.multiselect(
             label,
-            [*options, *missing],
-            format_func=show,
+            list(texts),
+            format_func=lambda value: texts.get(value, value),
             key=name,
             help=help,
-            placeholder=placeholder or self._all_of_them,
+            placeholder=placeholder or self._say("shell.all"),
         )
         self.keep(name, *chosen)
         return tuple(chosen)
@@ -167,7 +213,10 @@ class Address:
         """A number or nothing. What is no number in the bar, or out of range, counts as nothing."""
         given = self._changed(name)
         if given is not None:
-            st.session_state[name] = _number(next(iter(given), ""), least, most)
+            text = next(iter(given), "")
+            st.session_state[name] = number_given = _number(text, least, most)
+            if text and number_given is None:
+                self.say_no_number(name, text)
         number: float | None = place.number_input(
             label, min_value=least, max_value=most, value=None, step=step, key=name, help=help
         )
@@ -179,9 +228,21 @@ class Address:
         given = self._changed(name)
         if given is not None:
             st.session_state[name] = given[:1] == ["1"]
+            if given and given[0] not in ("1", "0"):
+                self.say_left_out(name, given[0])
         is_on = place.toggle(label, key=name, help=help)
         self.keep(name, *(["1"] if is_on else []))
         return is_on
+
+    def _tell(self, text: str) -> None:
+        """At once, for what comes after it may fail."""
+        self._said.append(text)
+        lines, more = self._said[:MOST_SAID], len(self._said) - MOST_SAID
+        if more > 0:
+            lines.append(self._say("shell.link_more", count=more))
+        if self._warning is None:
+            self._warning = self._top.empty()
+        self._warning.warning("\n\n".join(lines))
 
     def _changed(self, name: str) -> list[str] | None:
         """The values in the bar if they are not those that were written there, else None.
@@ -199,6 +260,10 @@ def _number(text: str, least: float | None, most: float | None) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    if number != number or (least is not None and number < least) or (most is not None and number > most):
+    if (
+        not math.isfinite(number)
+        or (least is not None and number < least)
+        or (most is not None and number > most)
+    ):
         return None
     return number

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, available_timezones
 import pandas as pd
 
 LONGEST_NAME = 64
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 12, 31, 23, 59, tzinfo=UTC)
+"""Typed times end here: days can be taken from and added to these, and the store's types hold them."""
 
 
 class Clock:
@@ -39,10 +41,17 @@ class Clock:
     def parse(self, text: str) -> datetime:
         """The time (UTC) that `2026-11-29 03:00` is there; an offset or Z in the text counts.
 
-        Raises ValueError for what is no time.
+        What is before EARLIEST or after LATEST is that. Raises ValueError for what is no time.
         """
         at = datetime.fromisoformat(text.strip())
-        return (at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(UTC)
+        # By the year first: the time in UTC may be none that a datetime holds.
+        if at.year < EARLIEST.year:
+            return EARLIEST
+        if at.year > LATEST.year:
+            return LATEST
+        return min(
+            max((at if at.tzinfo else at.replace(tzinfo=self._zone)).astimezone(UTC), EARLIEST), LATEST
+        )
 
 
 def _zone_then(local: datetime) -> str:

@@ -94,9 +94,10 @@ def choose_series(reader: Reader, address: Address, say: Words) -> summary.Serie
         return None
     names = [(row["experiment"], row["candidate"]) for row in known]
     asked = (address.text("experiment"), address.text("candidate"))
-    if asked[0] and not any(asked[0] == name[0] for name in names):
-        st.warning(say("shell.link_lost", name=in_markdown(asked[0])))
+    lost = ""
     if asked not in names:
+        is_known = any(asked[0] == name[0] for name in names)
+        lost = "candidate" if is_known or not asked[0] else "experiment"
         # A link may leave the candidate out.
         asked = next((name for name in names if name[0] == asked[0]), ("", ""))
     if asked in names and address.is_new("experiment", "candidate"):
@@ -106,6 +107,8 @@ def choose_series(reader: Reader, address: Address, say: Words) -> summary.Serie
     chosen: tuple[str, str] = st.sidebar.selectbox(
         say("shell.experiment"), names, format_func=lambda name: f"{name[0]}: {name[1]}", key="series"
     )
+    if lost and address.text(lost):
+        address.say_instead(lost, address.text(lost), in_markdown(f"{chosen[0]}: {chosen[1]}"))
     address.keep("experiment", chosen[0])
     address.keep("candidate", chosen[1])
     return summary.series_of(reader, known[names.index(chosen)])

@@ -48,10 +48,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "acknowledged_short": ("acknowledged by {name}", "{name} 已确认"),
     "silenced_short": ("silenced until {time}", "静默至 {time}"),
     "choose": ("Select a row to see the alert.", "选择一行查看该告警。"),
-    "lost": (
-        "The link names an alert that the store does not hold (any more): {name}",
-        "链接中的告警在存储中（已）不存在：{name}",
-    ),
     "pending_title": (
         "Near an alarm: {count} detectors hold at least 1 % of the evidence that an alarm takes",
         "接近告警：{count} 个检测器已有告警所需证据的至少 1 %",

@@ -46,6 +46,15 @@ TEXTS: dict[str, tuple[str, str]] = {
         "started on.",
         "`gnomon run` 或 ClickHouse 服务器在运行吗？本页读取启动 `gnomon dashboard` 时指定的存储。",
     ),
+    "owner_gone": (
+        "The process that owned the store's folder has ended.",
+        "占用存储目录的进程已结束。",
+    ),
+    "owner_gone_hint": (
+        "The page looks again once by itself, and at each press of Try again: it asks the folder's next owner, "
+        "or opens the folder itself.",
+        "本页会自动重试一次，之后每次点击“重试”再查：改向目录的新占用者查询，或自行打开目录。",
+    ),
     "refused": ("The store refused the query.", "存储拒绝了查询。"),
     "too_large": (
         "The query went over its limit of time, memory or rows. Narrow the time range or the filters.",
@@ -76,10 +85,25 @@ TEXTS: dict[str, tuple[str, str]] = {
         "(docs/explorer.md).",
         "要求登录，但没有配置身份提供方：Streamlit 的 secrets.toml 缺少 [auth]（见 docs/explorer.md）。",
     ),
-    "link_lost": (
-        "The link names an experiment that the store does not hold (any more): {name}",
-        "链接中的实验在存储中（已）不存在：{name}",
+    "link_instead": (
+        "{name} of the link is not known here (any more): “{value}”. Shown instead: {shown}",
+        "链接中的 {name} 在此（已）无法识别：“{value}”。改为显示：{shown}",
     ),
+    "link_left_out": (
+        "{name} of the link is not known here (any more): “{value}”. It is left out; the page shows what it "
+        "shows without it.",
+        "链接中的 {name} 在此（已）无法识别：“{value}”。已忽略；页面按没有该参数显示。",
+    ),
+    "link_kept": (
+        "{name} of the link is not known here (any more): “{value}”. It stays chosen, but nothing "
+        "matches it.",
+        "链接中的 {name} 在此（已）无法识别：“{value}”。它仍被选中，但没有匹配的内容。",
+    ),
+    "link_no_number": (
+        "{name} of the link is no number that it may be: “{value}”. It is left out.",
+        "链接中的 {name} 不是有效数字：“{value}”。已忽略。",
+    ),
+    "link_more": ("And {count} more values of the link.", "链接中还有 {count} 个值无法识别。"),
     "all": ("All", "全部"),
     "failed": ("The page failed.", "页面出错。"),
     "failed_where": (

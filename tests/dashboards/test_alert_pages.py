@@ -96,7 +96,30 @@ def test_a_link_to_an_alert_opens_it_and_names_from_traffic_stay_text() -> None:
     assert HOSTILE_ROUTE not in text
     assert "\\*\\*bold\\*\\*" in text
     lost = words(open_page("alerts", experiment=EXPERIMENT, alert="**gone**"))
-    assert "any more): \\*\\*gone\\*\\*" in lost
+    assert "any more): “\\*\\*gone\\*\\*”" in lost
+
+
+@pytest.mark.parametrize(("page", "name"), [("alerts", "state"), ("drift", "status"), ("drift", "dimension")])
+def test_a_choice_that_is_none_is_said_and_matches_nothing(page: str, name: str) -> None:
+    app = open_page(page, experiment=EXPERIMENT, **{name: ["abc", "abc", ""]})
+    assert f"{name} of the link is not known here (any more): “abc”. It stays chosen" in words(app)
+    (box,) = (one for one in app.multiselect if one.key == name)
+    assert box.value == ["abc"]
+    assert app.query_params[name] == "abc"
+
+
+def test_a_detector_that_is_none_is_said() -> None:
+    text = words(open_page("drift", experiment=EXPERIMENT, detector="a|b|*c*", against="x"))
+    assert "detector of the link is not known here (any more): “a\\|b\\|\\*c\\*”. It is left out" in text
+
+
+@pytest.mark.parametrize("page", ["", "pairs", "drift", "alerts", "golden", "operations"])
+def test_a_range_beyond_all_times_is_the_widest(page: str) -> None:
+    ends = {"from": "0001-01-01", "to": "9999-12-31T23:59-12:00"}
+    app = open_page(page, experiment=EXPERIMENT, window="fixed", **ends)
+    words(app)
+    assert not app.sidebar.warning
+    assert all("firing" in one.value for one in app.error)
 
 
 def test_only_alerts_of_the_time_range_and_state_are_listed() -> None:

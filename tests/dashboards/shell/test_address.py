@@ -13,8 +13,9 @@ def page() -> None:
     import streamlit as st
 
     from dashboards.shell.address import Address
+    from dashboards.words import Words
 
-    address = Address()
+    address = Address(Words("en"))
     place = st.container()
     st.json(
         {
@@ -99,7 +100,24 @@ def test_a_link_that_does_not_fit_counts_as_nothing() -> None:
     assert "other" not in app.query_params
     assert opened(number="nan").query_params == {"one": "b"}
     # What may have been a value once is kept, and can be taken out.
-    assert chosen(opened(many=["x", "old"]))["many"] == ["x", "old"]
+    assert chosen(opened(many=["x", "old", "old", ""]))["many"] == ["x", "old"]
+
+
+def test_what_does_not_fit_is_said_and_the_first_few_are_named() -> None:
+    (warning,) = opened(one="<b>", number="inf", on="yes", choice="", text="any").warning
+    said = " of the link is not known here (any more): "
+    assert warning.value.split("\n\n") == [
+        f"one{said}“\\<b\\>”. Shown instead: b",
+        "number of the link is no number that it may be: “inf”. It is left out.",
+        f"on{said}“yes”. It is left out; the page shows what it shows without it.",
+        f"choice{said}“”. Shown instead: first",
+    ]
+    (warning,) = opened(many=[str(number) for number in range(11)]).warning
+    assert warning.value.split("\n\n")[7:] == [
+        f"many{said}“7”. It stays chosen, but nothing matches it.",
+        "And 3 more values of the link.",
+    ]
+    assert not opened(**LINK).warning
 
 
 def test_what_is_changed_is_written_and_a_later_link_goes_before_it() -> None:

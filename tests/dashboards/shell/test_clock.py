@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from dashboards.shell.clock import Clock, is_zone
+from dashboards.shell.clock import EARLIEST, LATEST, Clock, is_zone
 
 # Berlin goes back from 03:00 CEST to 02:00 CET on 2026-10-25 at 01:00 UTC.
 BEFORE = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
@@ -40,6 +40,9 @@ def test_typed_times_are_of_the_zone_unless_they_say_another() -> None:
     assert clock.parse("2026-07-01T03:00Z") == datetime(2026, 7, 1, 3, tzinfo=UTC)
     # Of the hour that comes twice, the first.
     assert clock.parse("2026-10-25 02:30") == BEFORE
+    for far in ("9999-12-31 23:59", "9999-12-31T23:59-12:00", "2201-01-01"):
+        assert clock.parse(far) == LATEST
+    assert clock.parse("0001-01-01") == clock.parse("2000-01-01 00:30") == EARLIEST
     with pytest.raises(ValueError, match="yesterday"):
         clock.parse("yesterday")
 
