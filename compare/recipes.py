@@ -22,6 +22,7 @@ from importlib.resources.abc import Traversable
 
 from msgspec import Struct
 
+from compare.parameter_values import check_value
 from compare.store.sql_text import lexemes
 from ingest.errors import FatalError
 
@@ -55,15 +56,17 @@ class Recipe(Struct, frozen=True):
     text: str
 
     def bind(self, given: Mapping[str, str]) -> dict[str, str | None]:
-        """Every parameter's value: what is given, else its default. The server checks the types.
+        """Every parameter's value: what is given, else its default.
 
-        Raises FatalError for a name that the recipe does not have.
+        Raises FatalError for a name that the recipe does not have, BadValueError for a value that its type
+        does not hold.
         """
-        known = [parameter.name for parameter in self.parameters]
-        for name in given:
+        known = {parameter.name: parameter.type for parameter in self.parameters}
+        for name, value in given.items():
             if name not in known:
                 hint = _hint(name, known, f"it has {', '.join(known)}")
                 raise FatalError(f"recipe @{self.name} has no parameter {name!r}: {hint}")
+            check_value(name, known[name], value)
         return {parameter.name: given.get(parameter.name, parameter.default) for parameter in self.parameters}
 
 
@@ -122,12 +125,17 @@ def placeholders(sql: str) -> set[tuple[str, str]]:
     return {(name, kind.strip()) for name, kind in _PLACEHOLDER.findall(code)}
 
 
-def check_bound(sql: str, given: Iterable[str]) -> None:
-    """Raise FatalError for a value that the statement has no `{name:Type}` for: it would not be bound."""
-    known = {name for name, _ in placeholders(sql)}
-    for name in given:
-        if name not in known:
+def check_bound(sql: str, given: Mapping[str, str]) -> None:
+    """Raise FatalError for a value that the statement has no `{name:Type}` for, as it would not be bound, and
+    BadValueError for one that the type does not hold.
+    """
+    named = placeholders(sql)
+    for name, value in given.items():
+        types = [kind for known, kind in named if known == name]
+        if not types:
             raise FatalError(f"--set {name}: the statement has no parameter {{{name}:Type}}")
+        for kind in types:
+            check_value(name, kind, value)
 
 
 def read_assignments(assignments: Sequence[str]) -> dict[str, str]:

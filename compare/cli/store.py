@@ -67,10 +67,11 @@ def sql(
         return
     if statement is None:
         raise click.UsageError("give a statement, or @NAME of a recipe; --list names the recipes")
-    parameters: Mapping[str, str | None] = read_assignments(assignments)
+    given = read_assignments(assignments)
+    parameters: Mapping[str, str | None] = given
     if statement.startswith("@"):
         recipe = find_recipe(statement[1:])
-        parameters = recipe.bind(read_assignments(assignments))
+        parameters = recipe.bind(given)
         if shows_recipe:
             click.echo(recipe.text, nl=False)
             return
@@ -78,7 +79,7 @@ def sql(
     elif shows_recipe:
         raise click.UsageError("--show prints a recipe: give its @NAME")
     else:
-        check_bound(statement, parameters)
+        check_bound(statement, given)
     settings = locate_store(folder, config_file)
     with stream_rows(settings, statement, parameters, seconds=seconds) as rows:
         write_all(printed(rows.column_names, rows, output_format, shown_rows=shown_rows))

@@ -74,13 +74,16 @@ _PASSING_CODES = frozenset(
 )
 """What a busy, full, slow or restarting server answers: the same query may succeed later."""
 
+MIGRATE_HINT = ": run `gnomon migrate`"
+"""How the hint ends of an error about a name that the store lacks; of a name of one's own it says nothing."""
+
 _FATAL_CODES = {
-    16: "the table lacks a column: run `gnomon migrate`",
+    16: f"the table lacks a column{MIGRATE_HINT}",
     47: "the query names something that does not exist",
     46: "the query calls a function that does not exist",
-    60: "the table or view does not exist: run `gnomon migrate`",
+    60: f"the table or view does not exist{MIGRATE_HINT}",
     62: "the SQL has a syntax error",
-    81: "the database does not exist: run `gnomon migrate`",
+    81: f"the database does not exist{MIGRATE_HINT}",
     115: "the store does not know a setting",
     164: "the store is read-only for this user or token",
     192: "the user does not exist",

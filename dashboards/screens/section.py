@@ -19,4 +19,6 @@ def show_section(context: Context, title: str, anchor: str, show: Callable[[Cont
     try:
         show(context)
     except (Cancelled, TextHidden, StoreQueryError, StoreBusyError) as error:
+        if states.is_owner_gone(error):
+            raise
         states.explain(error, context.say, context.reader.forget, section=anchor)

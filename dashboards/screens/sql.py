@@ -6,9 +6,11 @@ import time
 
 import streamlit as st
 
+from compare.parameter_values import BadValueError
 from compare.recipes import Recipe, shown_default
 from compare.store import migrate
-from compare.store.errors import StoreQueryError
+from compare.store.answer import Result
+from compare.store.errors import MIGRATE_HINT, StoreQueryError
 from dashboards.questions import sql_box as questions
 from dashboards.questions.sql_box import Statement
 from dashboards.screens.operations_storage import size_words
@@ -31,6 +33,8 @@ FROM pairs_v1
 WHERE experiment = {experiment:String} AND candidate = {candidate:String}
 GROUP BY verdict
 ORDER BY pairs DESC"""
+_INSTEAD = {"shell.too_large": "sql_box.too_large"}
+_INSTEAD_OWN = {"shell.too_large": "sql_box.too_large_own"}
 _WANTED = "sql wanted"
 _ANSWER = "sql answer"
 _TEXT = "sql text"
@@ -62,6 +66,8 @@ def show(context: Context) -> None:
         )
     )
     pressed = st.button(say("sql_box.run"), type="primary", icon=":material/play_arrow:")
+    if statement is None:
+        return
     if pressed or may_start:
         st.session_state[_WANTED] = statement
     if pressed:
@@ -71,13 +77,15 @@ def show(context: Context) -> None:
         return
     if mode == RECIPE:
         context.address.keep("run", "1")
-    answered = _answered(context, statement)
+    answered = _answered(context, statement, is_own=mode == OWN, is_pressed=pressed)
     if answered is not None:
         show_answer(context, answered, name)
 
 
-def _recipe(context: Context) -> tuple[Statement, str, bool]:
-    """The chosen recipe with its values, its name, and whether a link asks to run it now."""
+def _recipe(context: Context) -> tuple[Statement | None, str, bool]:
+    """The chosen recipe with its values, None if one of them does not fit, which is then said; its name, and
+    whether a link asks to run it now.
+    """
     say, address = context.say, context.address
     # A recipe is ours and bounded: a link may run it. A statement of a stranger waits for a press of Run.
     may_start = address.text("run") == "1" and address.is_new("run", "recipe")
@@ -94,7 +102,12 @@ def _recipe(context: Context) -> tuple[Statement, str, bool]:
     given = _values(context, recipe)
     with st.expander(say("sql_box.statement")):
         st.code(recipe.statement, language="sql", wrap_lines=True)
-    return Statement(recipe.statement, dict(recipe.bind(given))), recipe.name, may_start
+    try:
+        statement = Statement(recipe.statement, dict(recipe.bind(given)))
+    except BadValueError as error:
+        st.error(_bad_value(context, error))
+        return None, recipe.name, False
+    return statement, recipe.name, may_start
 
 
 def _values(context: Context, recipe: Recipe) -> dict[str, str]:
@@ -127,6 +140,16 @@ def _values(context: Context, recipe: Recipe) -> dict[str, str]:
     return given
 
 
+def _bad_value(context: Context, error: BadValueError) -> str:
+    return context.say(
+        f"sql_box.bad_{error.kind}",
+        name=in_markdown(error.name),
+        low=error.low,
+        high=error.high,
+        value=in_markdown(error.value),
+    )
+
+
 def _own(context: Context) -> tuple[Statement, str, bool]:
     say, address = context.say, context.address
     linked = address.text("sql")
@@ -154,7 +177,7 @@ def _own(context: Context) -> tuple[Statement, str, bool]:
     return questions.bound(sql, context.series.parameters()), "gnomon", False
 
 
-def _answered(context: Context, statement: Statement) -> Answered | None:
+def _answered(context: Context, statement: Statement, *, is_own: bool, is_pressed: bool) -> Answered | None:
     """The answer, kept as long as the same is asked; None if there is none, which is then said."""
     say = context.say
     known: Answered | None = st.session_state.get(_ANSWER)
@@ -168,32 +191,45 @@ def _answered(context: Context, statement: Statement) -> Answered | None:
             st.error(say("sql_box.refused", reason=in_markdown(reason, 300)))
             return None
         began = time.monotonic()
-        result = questions.run(context.reader, statement)
+        result = _asked(context, statement, is_pressed=is_pressed)
     except (Cancelled, TextHidden) as error:
         states.explain(error, say, lambda: None)
         return None
     except RetryError as error:
         # Too slow or too large for its limits is no reason to take the page away.
-        states.explain(error, say, context.reader.forget)
+        states.explain(error, say, context.reader.forget, instead=_INSTEAD_OWN if is_own else _INSTEAD)
         return None
     except FatalError as error:
-        _refused(context, statement.sql, error)
+        _refused(context, statement.sql, error, is_own=is_own)
         return None
     answered = Answered(statement, result, time.monotonic() - began, utc_now())
     st.session_state[_ANSWER] = answered
     return answered
 
 
-def _refused(context: Context, sql: str, error: FatalError) -> None:
+def _asked(context: Context, statement: Statement, *, is_pressed: bool) -> Result:
+    try:
+        return questions.run(context.reader, statement, is_wanted=is_pressed)
+    except RetryError as error:
+        if not states.is_owner_gone(error):
+            raise
+        st.caption(context.say("sql_box.owner_gone"))
+        return questions.run(context.reader, statement)
+
+
+def _refused(context: Context, sql: str, error: FatalError, *, is_own: bool) -> None:
     say, message = context.say, str(error)
-    is_denied = isinstance(error, StoreQueryError) and error.code in states.NO_RIGHT
-    if is_denied or states.is_too_large(error):
-        states.explain(error, say, context.reader.forget)
+    code = error.code if isinstance(error, StoreQueryError) else None
+    if code in states.NO_RIGHT or states.is_too_large(error):
+        states.explain(error, say, context.reader.forget, instead=_INSTEAD_OWN if is_own else _INSTEAD)
         return
     at = questions.position(message)
-    if at is None:
-        st.error(say("sql_box.error"))
-    else:
+    if at is not None:
         st.error(say("sql_box.error_at", line=at[0], column=at[1]))
         st.code(visible(questions.pointed(sql, *at)), language=None)
+    elif is_own and code in states.NOT_THERE and not questions.misses_shipped(message):
+        st.error(say("sql_box.not_there"))
+        message = message.replace(MIGRATE_HINT, "")
+    else:
+        st.error(say("sql_box.error"))
     st.text(visible(message, 2_000))

@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any, Concatenate, ParamSpec
@@ -150,10 +150,12 @@ class Reader:
         rows: int,
         size: int,
         is_download: bool = False,
+        is_wanted: bool = False,
     ) -> Result:
         """The first rows and bytes of what a person asks. Raises as `query` does; nothing is remembered.
 
-        For a download it may be called from any thread, and says nothing on the page.
+        `is_wanted` asks also what was cancelled before: somebody says so. For a download it may be called
+        from any thread, and says nothing on the page.
         """
         self._check(sql)
 
@@ -165,6 +167,8 @@ class Reader:
                 answer = run(store)
         else:
             name = _name_of(self._question(sql, parameters, settings, rows))
+            if is_wanted:
+                again(name)
             if st.session_state.get(name):
                 raise Cancelled(name)
             flight = Flight()
@@ -256,10 +260,11 @@ class Reader:
         while True:
             # Where the page's run is stopped: by the button, another click, or a closed tab.
             note.caption(self._say("shell.reading", seconds=round(time.monotonic() - began)))
-            with contextlib.suppress(NotYet):
-                answer = asked.result(LOOK_EVERY_S)
+            wait([asked], LOOK_EVERY_S)
+            if asked.done():
+                # Also of an error: nothing is left to cancel.
                 place.empty()
-                return answer
+                return asked.result()
 
 
 def again(question: str) -> None:

@@ -46,6 +46,36 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The store could not run it: see line {line}, column {column}.",
         "存储无法执行：见第 {line} 行第 {column} 列。",
     ),
+    "not_there": (
+        "The store holds no table, column or database of a name in your statement. The views are listed "
+        "above.",
+        "存储中没有语句所写的表、列或数据库。可用视图见上方列表。",
+    ),
+    "owner_gone": (
+        "The process that owned the store's folder has ended; the page asked once more.",
+        "占用存储目录的进程已结束；本页已重新查询一次。",
+    ),
+    "too_large": (
+        "The recipe went over its limit of time, memory or rows. Give it smaller values, such as fewer days.",
+        "配方超出了时间、内存或行数限制。请缩小参数值，例如减少天数。",
+    ),
+    "too_large_own": (
+        "The statement went over its limit of time, memory or rows. Let it read less: a condition on time, "
+        "fewer columns, fewer groups.",
+        "语句超出了时间、内存或行数限制。请减少读取量：加时间条件、减少列或分组。",
+    ),
+    "bad_whole": (
+        "{name}: a whole number from {low} to {high}, not {value}.",
+        "{name}：应为 {low} 到 {high} 的整数，而不是 {value}。",
+    ),
+    "bad_number": (
+        "{name}: a number such as 0.05, not {value}.",
+        "{name}：应为数字，如 0.05，而不是 {value}。",
+    ),
+    "bad_time": (
+        "{name}: a time in UTC such as 2026-11-29 03:00:00, from {low} to {high}, not {value}.",
+        "{name}：应为 UTC 时间，如 2026-11-29 03:00:00，年份 {low} 到 {high}，而不是 {value}。",
+    ),
     "none": ("No row. The statement ran; nothing fits.", "没有结果行。语句已执行，但没有匹配的数据。"),
     "cost": (
         "{rows} rows in {here} s, of which the store took {store} s and read {read} rows, {size}. As of "

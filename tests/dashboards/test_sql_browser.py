@@ -36,6 +36,10 @@ def run(page: Page, explorer: str, sql: str) -> None:
 
 def test_an_answer_is_downloaded_as_csv(page: Page, explorer: str) -> None:
     run(page, explorer, NAMES)
+    # The table's own file would have no apostrophes: its toolbar is there, without that.
+    page.get_by_test_id("stDataFrame").hover()
+    expect(page.get_by_role("button", name="Search")).to_be_visible()
+    expect(page.get_by_role("button", name="Download as CSV")).to_have_count(0)
     with page.expect_download() as begun:
         page.get_by_test_id("stDownloadButton").get_by_role("button").click()
     assert begun.value.suggested_filename.endswith(".csv")
@@ -47,6 +51,12 @@ def test_an_answer_is_downloaded_as_csv(page: Page, explorer: str) -> None:
 def test_a_long_query_is_cancelled_and_the_page_goes_on(page: Page, explorer: str) -> None:
     run(page, explorer, LONG)
     expect(page.get_by_text("Reading")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("cancelled")).to_be_visible()
+    # Run asks anew, and there is one query to cancel.
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("Reading")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(1)
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("cancelled")).to_be_visible()
     run(page, explorer, NAMES)

@@ -18,9 +18,11 @@ from streamlit.testing.v1 import AppTest
 from compare.recipes import shipped_recipes
 from compare.store.answer import Cost, Result
 from compare.store.client import open_store
+from compare.store.errors import StoreBusyError
 from dashboards.questions import sql_box
 from dashboards.questions.sql_box import Statement
 from dashboards.screens.sql_result import table_of
+from dashboards.shell import reader as reader_module
 from dashboards.shell.clock import Clock
 from dashboards.shell.handles import Handles
 from dashboards.shell.hidden_text import TextHidden
@@ -75,11 +77,51 @@ def test_a_linked_recipe_runs_with_the_links_values_and_says_its_cost() -> None:
 
 
 @pytest.mark.usefixtures("page")
-def test_a_bad_value_is_the_servers_own_error_and_nothing_is_pasted() -> None:
-    link = {"recipe": "verdicts_by_day", "run": "1", "verdicts_by_day.days": "1) OR 1=1 --"}
-    text = words(open_page("sql", experiment="night", **link))
-    assert "The store could not run it." in text
-    assert "cannot be parsed as UInt32" in text
+@pytest.mark.parametrize("days", ["1) OR 1=1 --", "4294967296", "99999999999999999999", "-5"])
+def test_a_value_that_its_type_does_not_hold_is_not_sent(days: str) -> None:
+    link = {"recipe": "verdicts_by_day", "run": "1", "verdicts_by_day.days": days}
+    app = open_page("sql", experiment="night", **link)
+    assert not app.exception and not app.dataframe
+    (error,) = app.error
+    assert "days: a whole number from 0 to 4294967295, not" in error.value
+    (box,) = (one for one in app.text_input if one.label == "days")
+    app = box.set_value("3").run()
+    (run,) = (one for one in app.button if one.label == "Run")
+    app = run.click().run()
+    assert not app.error and len(app.dataframe) == 1
+
+
+@pytest.mark.usefixtures("page")
+def test_run_asks_anew_what_was_cancelled_or_went_over_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = run_own("SELECT 41 + 1 AS answer")
+    assert app.dataframe[0].value["answer"].tolist() == [42]
+    asked: list[bool] = []
+
+    def run(reader: Reader, statement: Statement, *, is_wanted: bool = False) -> Result:
+        asked.append(is_wanted)
+        raise StoreBusyError("too slow", code=160)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sql_box, "run", run)
+        for presses in (1, 2):
+            (button,) = (one for one in app.button if one.label == "Run")
+            app = button.click().run()
+            assert asked == [True] * presses
+            assert "Let it read less" in app.error[0].value
+    # What the button of the note sets, for any question.
+    monkeypatch.setattr(reader_module, "_name_of", lambda _: "cancelled")
+    app.session_state["cancelled"] = True
+    (button,) = (one for one in app.button if one.label == "Run")
+    app = button.click().run()
+    assert app.dataframe[0].value["answer"].tolist() == [42]
+
+
+@pytest.mark.usefixtures("page")
+def test_a_name_of_ones_own_is_no_reason_to_migrate() -> None:
+    text = words(run_own("SELECT * FROM nowhere"))
+    assert "no table, column or database of a name in your statement" in text
+    assert "nowhere" in text and "migrate" not in text
+    assert sql_box.misses_shipped("Unknown table expression identifier 'gnomon.pairs_v1' in scope SELECT 1")
 
 
 @pytest.mark.usefixtures("page")

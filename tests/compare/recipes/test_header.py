@@ -79,10 +79,12 @@ def test_assignments_are_split_at_the_first_sign() -> None:
 
 
 def test_a_value_that_would_not_be_bound_is_refused() -> None:
-    check_bound("SELECT {n:UInt8}, {at:DateTime64(3, 'UTC')}", ["n", "at"])
+    check_bound("SELECT {n:UInt8}, {at:DateTime64(3, 'UTC')}", {"n": "255", "at": "2026-01-01 00:00:00"})
     # The client would paste it into the text: nothing here asks the server to bind it.
     with pytest.raises(FatalError, match="the statement has no parameter {n:Type}"):
-        check_bound("SELECT %(n)s -- {n:UInt8}", ["n"])
+        check_bound("SELECT %(n)s -- {n:UInt8}", {"n": "1"})
+    with pytest.raises(FatalError, match="^n: a whole number from 0 to 255, not '256'$"):
+        check_bound("SELECT {n:UInt8}", {"n": "256"})
 
 
 def test_the_page_is_that_of_the_headers() -> None:

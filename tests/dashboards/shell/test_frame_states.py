@@ -12,6 +12,7 @@ from dashboards.shell.reader import Cancelled
 from ingest.errors import GnomonError, RetryError
 
 AWAY = "The store cannot be read."
+GONE = "The process that owned the store's folder has ended."
 DENIED = "The store's account may not read this. It needs the role `gnomon_dashboard` (sql/grants/)."
 TOO_LARGE = "The query went over its limit of time, memory or rows. Narrow the time range or the filters."
 OLD = "The store lacks a table or column that this page reads: run `gnomon migrate`."
@@ -50,6 +51,9 @@ def shown(error: Exception) -> AppTest:
         *((StoreQueryError("m", code=code), REFUSED) for code in (62, 46, None)),
         (StoreBusyError("m", code=210), AWAY),
         (RetryError("m"), AWAY),
+        (RetryError("store chdb:///d (through process 7): HTTP status 500"), GONE),
+        (StoreBusyError("store chdb:///d (through process 7): stopping", code=236), GONE),
+        (StoreBusyError("store chdb:///d (through process 7): slow", code=159), TOO_LARGE),
         (GnomonError("m"), AWAY),
     ],
 )
@@ -57,7 +61,7 @@ def test_each_family_has_its_words(error: Exception, headline: str) -> None:
     app = shown(error)
     assert [one.value for one in app.error] == [headline] * 2
     assert [one.value for one in app.text] == [str(error)] * 2
-    hinted = isinstance(error, RetryError) and headline == AWAY
+    hinted = isinstance(error, RetryError) and headline in (AWAY, GONE)
     assert len(app.caption) == 2 * hinted
     # Both sections can be tried again, each by its own button.
     assert app.button[1].click().run().session_state["again"] == 1
