@@ -10,7 +10,8 @@
 --   of the role, and entropies are kept of these positions only. `share_of_kl` is the role's part of the sum of
 --   KL in its context; positions whose KL cannot be computed count in `positions` only. For the p99 a KL is
 --   rounded to 0.0001 nats. Over 1.4 million forced pairs and 0.8 million pairs with positions it takes 60 MiB,
---   also while the day's parts are not merged: the draw is made of the key, so other pairs' arrays are not read.
+--   also while the day's parts are not merged: the draw is made of the key, so other pairs' arrays are not
+--   read.
 -- Example: gnomon sql @token_roles --set days=1
 WITH
     (
