@@ -51,8 +51,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         "占用存储目录的进程已结束。",
     ),
     "owner_gone_hint": (
-        "The page looks again once by itself, and at each press of Try again: it asks the folder's next owner, "
-        "or opens the folder itself.",
+        "The page looks again once by itself, and at each press of Try again: it asks the folder's next "
+        "owner, or opens the folder itself.",
         "本页会自动重试一次，之后每次点击“重试”再查：改向目录的新占用者查询，或自行打开目录。",
     ),
     "refused": ("The store refused the query.", "存储拒绝了查询。"),
