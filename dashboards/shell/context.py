@@ -95,11 +95,15 @@ def choose_series(reader: Reader, address: Address, say: Words) -> summary.Serie
     names = [(row["experiment"], row["candidate"]) for row in known]
     asked = (address.text("experiment"), address.text("candidate"))
     lost = ""
-    if asked not in names:
-        is_known = any(asked[0] == name[0] for name in names)
-        lost = "candidate" if is_known or not asked[0] else "experiment"
-        # A link may leave the candidate out.
-        asked = next((name for name in names if name[0] == asked[0]), ("", ""))
+    if any(asked) and asked not in names:
+        # A link may leave one of the two out.
+        first = next(
+            (name for name in names if asked[0] in ("", name[0]) and asked[1] in ("", name[1])), None
+        )
+        if first is None:
+            first = next((name for name in names if asked[0] == name[0]), None)
+            lost = "experiment" if asked[0] and first is None else "candidate"
+        asked = first or ("", "")
     if asked in names and address.is_new("experiment", "candidate"):
         st.session_state["series"] = asked
     if st.session_state.get("series") not in names:
@@ -107,7 +111,7 @@ def choose_series(reader: Reader, address: Address, say: Words) -> summary.Serie
     chosen: tuple[str, str] = st.sidebar.selectbox(
         say("shell.experiment"), names, format_func=lambda name: f"{name[0]}: {name[1]}", key="series"
     )
-    if lost and address.text(lost):
+    if lost:
         address.say_instead(lost, address.text(lost), in_markdown(f"{chosen[0]}: {chosen[1]}"))
     address.keep("experiment", chosen[0])
     address.keep("candidate", chosen[1])

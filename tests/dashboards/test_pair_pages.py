@@ -71,6 +71,7 @@ def test_what_a_link_does_not_get_is_said_in_one_warning(store: pytest.MonkeyPat
     # The address is what is shown now.
     assert app.query_params["candidate"] == "q4"
     assert not app.run().warning
+    assert not open_page("pairs", candidate="q4").warning
     lost = open_page("", experiment="day", margin="7").warning[0]
     assert lost.value.split("\n\n")[0] == f"experiment{said}“day”. Shown instead: night\\: q4"
     assert f"margin{said}“7”" in lost.value
