@@ -9,7 +9,6 @@ import streamlit as st
 from compare.parameter_values import BadValueError
 from compare.recipes import Recipe, shown_default
 from compare.store import migrate
-from compare.store.answer import Result
 from compare.store.errors import MIGRATE_HINT, StoreQueryError
 from dashboards.questions import sql_box as questions
 from dashboards.questions.sql_box import Statement
@@ -39,6 +38,13 @@ _WANTED = "sql wanted"
 _ANSWER = "sql answer"
 _TEXT = "sql text"
 _KEPT = "sql kept"
+
+
+class _NotSent(Exception):  # noqa: N818 - no error: what is to be said
+    """The page does not send the statement; the text says why."""
+
+
+_EXPLAINED = (Cancelled, TextHidden, RetryError, FatalError, _NotSent)
 
 
 def show(context: Context) -> None:
@@ -77,9 +83,20 @@ def show(context: Context) -> None:
         return
     if mode == RECIPE:
         context.address.keep("run", "1")
-    answered = _answered(context, statement, is_own=mode == OWN, is_pressed=pressed)
+    # While the store is asked, what the last run said is gone, not grey; a kept answer stays as it is.
+    known: Answered | None = st.session_state.get(_ANSWER)
+    is_known = known is not None and known.statement == statement
+    said, shown = st.empty(), st.container() if is_known else st.empty()
+    answered = known
+    if not is_known:
+        try:
+            answered = _answered(context, statement, is_wanted=pressed)
+        except _EXPLAINED as error:
+            with said.container():
+                _explain(context, statement, error, is_own=mode == OWN)
     if answered is not None:
-        show_answer(context, answered, name)
+        with shown if is_known else shown.container():
+            show_answer(context, answered, name)
 
 
 def _recipe(context: Context) -> tuple[Statement | None, str, bool]:
@@ -177,44 +194,34 @@ def _own(context: Context) -> tuple[Statement, str, bool]:
     return questions.bound(sql, context.series.parameters()), "gnomon", False
 
 
-def _answered(context: Context, statement: Statement, *, is_own: bool, is_pressed: bool) -> Answered | None:
-    """The answer, kept as long as the same is asked; None if there is none, which is then said."""
-    say = context.say
-    known: Answered | None = st.session_state.get(_ANSWER)
-    if known is not None and known.statement == statement:
-        return known
+def _answered(context: Context, statement: Statement, *, is_wanted: bool) -> Answered:
+    """The answer, which is kept as long as the same is asked. Raises _NotSent, and as `questions.run`."""
     if not statement.sql:
-        st.info(say("sql_box.empty"))
-        return None
+        raise _NotSent(context.say("sql_box.empty"))
+    if reason := questions.why_refused(statement.sql):
+        raise _NotSent(context.say("sql_box.refused", reason=in_markdown(reason, 300)))
+    began = time.monotonic()
     try:
-        if reason := questions.why_refused(statement.sql):
-            st.error(say("sql_box.refused", reason=in_markdown(reason, 300)))
-            return None
-        began = time.monotonic()
-        result = _asked(context, statement, is_pressed=is_pressed)
-    except (Cancelled, TextHidden) as error:
-        states.explain(error, say, lambda: None)
-        return None
+        result = questions.run(context.reader, statement, is_wanted=is_wanted)
     except RetryError as error:
-        # Too slow or too large for its limits is no reason to take the page away.
-        states.explain(error, say, context.reader.forget, instead=_INSTEAD_OWN if is_own else _INSTEAD)
-        return None
-    except FatalError as error:
-        _refused(context, statement.sql, error, is_own=is_own)
-        return None
+        if not states.is_owner_gone(error):
+            raise
+        st.caption(context.say("sql_box.owner_gone"))
+        result = questions.run(context.reader, statement)
     answered = Answered(statement, result, time.monotonic() - began, utc_now())
     st.session_state[_ANSWER] = answered
     return answered
 
 
-def _asked(context: Context, statement: Statement, *, is_pressed: bool) -> Result:
-    try:
-        return questions.run(context.reader, statement, is_wanted=is_pressed)
-    except RetryError as error:
-        if not states.is_owner_gone(error):
-            raise
-        st.caption(context.say("sql_box.owner_gone"))
-        return questions.run(context.reader, statement)
+def _explain(context: Context, statement: Statement, error: Exception, *, is_own: bool) -> None:
+    say, instead = context.say, _INSTEAD_OWN if is_own else _INSTEAD
+    if isinstance(error, _NotSent):
+        st.error(str(error))
+    elif isinstance(error, FatalError):
+        _refused(context, statement.sql, error, is_own=is_own)
+    else:
+        # Too slow or too large for its limits is no reason to take the page away.
+        states.explain(error, say, context.reader.forget, instead=instead)
 
 
 def _refused(context: Context, sql: str, error: FatalError, *, is_own: bool) -> None:

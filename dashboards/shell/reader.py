@@ -5,6 +5,7 @@ when nobody waits for it any more.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -116,6 +117,7 @@ class Reader:
         self._say = say
         self._answered: dict[bytes, Result] = {}
         self._ahead: dict[bytes, Flight] = {}
+        self._waits = itertools.count()
         self.shows_text = shows_text
 
     def query(
@@ -256,7 +258,9 @@ class Reader:
         place = st.empty()
         with place.container(horizontal=True, vertical_alignment="center"):
             note = st.empty()
-            st.button(self._say("shell.cancel"), key=f"{name}-button", on_click=_mark, args=(name,))
+            # One run may wait for a question twice: when it is asked once more.
+            key = f"{name}-button-{next(self._waits)}"
+            st.button(self._say("shell.cancel"), key=key, on_click=_mark, args=(name,))
         while True:
             # Where the page's run is stopped: by the button, another click, or a closed tab.
             note.caption(self._say("shell.reading", seconds=round(time.monotonic() - began)))

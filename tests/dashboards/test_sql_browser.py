@@ -57,6 +57,7 @@ def test_a_long_query_is_cancelled_and_the_page_goes_on(page: Page, explorer: st
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_text("Reading")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel")).to_have_count(1)
+    expect(page.get_by_text("cancelled")).to_have_count(0)
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("cancelled")).to_be_visible()
     run(page, explorer, NAMES)
