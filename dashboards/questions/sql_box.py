@@ -30,7 +30,9 @@ BLOCK_ROWS = 50
 _QUOTING = TEXT_COLUMNS | {"detail"}
 """Columns that quote texts. A statement may give them any name, so their mere mention counts."""
 _POSITION = re.compile(r"\(line (\d+), col (\d+)\)")
-_MISSED = re.compile(r"(?:Unknown|unknown) table expression identifier '([^']+)'|[Tt]able (\S+) does not exist")
+_MISSED = re.compile(
+    r"(?:Unknown|unknown) table expression identifier '([^']+)'|[Tt]able (\S+) does not exist"
+)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 

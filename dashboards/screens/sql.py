@@ -105,7 +105,7 @@ def _recipe(context: Context) -> tuple[Statement | None, str, bool]:
     """
     say, address = context.say, context.address
     # A recipe is ours and bounded: a link may run it. A statement of a stranger waits for a press of Run.
-    may_start = address.text("run") == "1" and address.is_new("run", "recipe")
+    linked, may_start = address.text("recipe"), address.text("run") == "1" and address.is_new("run", "recipe")
     known = questions.recipes(shows_text=context.visitor.shows_text)
     chosen = address.selectbox(
         st.container(),
@@ -124,7 +124,8 @@ def _recipe(context: Context) -> tuple[Statement | None, str, bool]:
     except BadValueError as error:
         st.error(_bad_value(context, error))
         return None, recipe.name, False
-    return statement, recipe.name, may_start
+    # Nor does one that names none of ours run the recipe that is shown instead.
+    return statement, recipe.name, may_start and linked in ("", recipe.name)
 
 
 def _values(context: Context, recipe: Recipe) -> dict[str, str]:

@@ -77,6 +77,13 @@ def test_a_linked_recipe_runs_with_the_links_values_and_says_its_cost() -> None:
 
 
 @pytest.mark.usefixtures("page")
+def test_a_link_to_a_recipe_that_is_not_ours_runs_none() -> None:
+    app = open_page("sql", experiment="night", recipe="nope", run="1")
+    assert not app.dataframe
+    assert "Press Run to ask the store." in words(app)
+
+
+@pytest.mark.usefixtures("page")
 @pytest.mark.parametrize("days", ["1) OR 1=1 --", "4294967296", "99999999999999999999", "-5"])
 def test_a_value_that_its_type_does_not_hold_is_not_sent(days: str) -> None:
     link = {"recipe": "verdicts_by_day", "run": "1", "verdicts_by_day.days": days}
