@@ -153,7 +153,9 @@ def page(browser: Browser) -> Iterator[Page]:
 def test_a_row_leads_to_its_pair_and_back(page: Page, explorer: str) -> None:
     page.goto(f"{explorer}/pairs?experiment=night&candidate=q4")
     expect(page.get_by_text("Pairs 1 to 6, the last ones.")).to_be_visible()
-    # A run that has not ended yet writes its own address over that of a link which is followed so early.
+    # A run that has not ended yet writes its own address over that of a link which is followed so early: it
+    # is written last.
+    expect(page).to_have_url(re.compile(r"sort=worst"))
     expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached()
     page.get_by_role("link", name="Regressions").click()
     expect(page.get_by_text("Pairs 1 to 2, the last ones.")).to_be_visible()
