@@ -155,8 +155,7 @@ def page(
     is_cut = is_of_newest(series, wanted, sort) and not is_whole
     near = recent(asked, series, wanted.start, wanted.end) if is_cut else None
     # One more than is shown tells whether another page follows.
-    read = _from_rollup if is_rolled else _rows
-    rows = read(asked, series, wanted, sort, place, limit + 1, is_rolled, near)
+    rows = _rows(asked, series, wanted, sort, place, limit + 1, is_rolled, near)
     is_more = len(rows) > limit
     rows = rows.iloc[:limit]
     is_backwards = place is not None and place.is_backwards
@@ -178,8 +177,7 @@ def worst_keys(
     """The pairs of the first page of the worst of this range, in its order."""
     wanted = PairFilter(start=start, end=end)
     is_rolled = series.until is not None
-    read = _from_rollup if is_rolled else _rows
-    rows = read(asked, series, wanted, "worst", None, PAGE_ROWS, is_rolled, None, ", ".join(_KEY))
+    rows = _rows(asked, series, wanted, "worst", None, PAGE_ROWS, is_rolled, None, ", ".join(_KEY))
     return [
         PairKey(series.experiment, series.candidate, str(topic_id), int(partition), int(offset))
         for topic_id, partition, offset in zip(
@@ -218,28 +216,6 @@ def choices(asked: Asked, series: Series) -> dict[str, list[str]]:
     return {name: list(row[name]) for name in ("route", "tenant", "language", "family")}
 
 
-def _from_rollup(
-    asked: Asked,
-    series: Series,
-    wanted: PairFilter,
-    sort: Sort,
-    place: Place | None,
-    limit: int,
-    is_rolled: bool,
-    near: Recent | None,
-    columns: str = _COLUMNS,
-) -> pd.DataFrame:
-    """`_rows` of the worst first. The regressions are a part of the rollup, and all of them come before the
-    others: where they are enough, only they are read.
-    """
-    if place is None and not wanted.verdicts:
-        regressions = msgspec.structs.replace(wanted, verdicts=REGRESSIONS)
-        rows = _rows(asked, series, regressions, sort, place, limit, is_rolled, near, columns)
-        if len(rows) == limit:
-            return rows
-    return _rows(asked, series, wanted, sort, place, limit, is_rolled, near, columns)
-
-
 def _rows(
     asked: Asked,
     series: Series,
@@ -251,6 +227,13 @@ def _rows(
     near: Recent | None,
     columns: str = _COLUMNS,
 ) -> pd.DataFrame:
+    if is_rolled and place is None and not wanted.verdicts:
+        # Regressions are a part of the rollup, and come before all others: where they are enough, only they
+        # are read.
+        worse = msgspec.structs.replace(wanted, verdicts=REGRESSIONS)
+        rows = _rows(asked, series, worse, sort, place, limit, is_rolled, near, columns)
+        if len(rows) == limit:
+            return rows
     view, only = ("rollup_worst_v1", _ONLY_ROLLED) if is_rolled else ("pairs_v1", _ONLY)
     where, values = _conditions(wanted, only, is_rolled)
     if is_rolled and wanted.verdicts and set(wanted.verdicts) <= set(REGRESSIONS):
