@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compare.parameter_values import BadValueError, check_value
+from compare.store import Store
 
 TIME = "Nullable(DateTime64(3, 'UTC'))"
 
@@ -20,8 +21,20 @@ TIME = "Nullable(DateTime64(3, 'UTC'))"
         ("Array(UInt8)", "[1]"),
     ],
 )
-def test_what_the_type_holds_is_let_through(type_name: str, value: str) -> None:
+def test_what_the_type_holds_is_let_through_and_bound(
+    migrated_store: Store, type_name: str, value: str
+) -> None:
     check_value("name", type_name, value)
+    rows = migrated_store.query(f"SELECT toString({{name:{type_name}}})", {"name": value}).rows
+    if type_name.endswith(("8", "32", "64")):
+        assert float(rows[0][0]) == float(value)
+    elif type_name == TIME:
+        # As far as milliseconds go; the last one is 2025-11-24, 16:00 and a half.
+        assert rows[0][0] in {
+            "2026-11-29 00:00:00.000", "2026-11-29 03:00:00.123", "2025-11-24 16:00:00.500"
+        }  # fmt: skip
+    else:
+        assert rows == [(value,)]
 
 
 @pytest.mark.parametrize(
