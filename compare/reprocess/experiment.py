@@ -13,11 +13,8 @@ def group_of(experiment: str) -> str:
     return f"replay/{experiment}"
 
 
-def require_new_or_own(store: Store, settings: Settings) -> bool:
-    """Return whether the experiment is an earlier replay, to be gone on with.
-
-    Raises FatalError where the name belongs to a service, or to a replay with other settings.
-    """
+def require_new_or_own(store: Store, settings: Settings) -> None:
+    """Raise FatalError where the name belongs to a service, or to a replay with other settings."""
     name, group = settings.experiment.name, group_of(settings.experiment.name)
     hashes = {
         str(row[0])
@@ -44,4 +41,3 @@ def require_new_or_own(store: Store, settings: Settings) -> bool:
             f"experiment {name} was begun with other settings (their hash is {before}, these have {mine}): "
             "its numbers would be of two kinds, give it a new experiment.name"
         )
-    return bool(hashes)

@@ -59,7 +59,6 @@ class ReplayPlan(msgspec.Struct, frozen=True):
     selected: int
     remaining: Selected
     done: Done
-    is_resumed: bool
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
@@ -88,11 +87,11 @@ def plan_replay(
     """
     migrate.apply(store, settings.store)
     experiment = settings.experiment
-    is_resumed = require_new_or_own(store, settings)
+    require_new_or_own(store, settings)
     found = find_source(reader, wanted, experiment.name, source)
     selected = select(reader, wanted, found)
     done = read_done(store, experiment.name, group_of(experiment.name), experiment.candidates)
-    return ReplayPlan(found, len(selected), done.remaining(selected), done, is_resumed)
+    return ReplayPlan(found, len(selected), done.remaining(selected), done)
 
 
 def run_replay(
@@ -115,8 +114,10 @@ def run_replay(
         if signals is None:
             signals = stack.enter_context(StopSignals())
         stack.enter_context(redacted_logs(redactor))
-        register_experiment(store, settings)
         lease = stack.enter_context(replaying_alone(store, settings))
+        # Another one may have begun, or have ended, since the plan was made.
+        require_new_or_own(store, settings)
+        register_experiment(store, settings)
         plan = _as_of_now(store, settings, plan)
         _clear(store, settings, plan)
         # The floor that the source experiment has shown: the same reference, the same requests.
