@@ -86,7 +86,7 @@ class HttpPort:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Answer what is running (at most 5 seconds), cancel the rest, then close."""
+        """Answer what is running (at most 5 seconds), cancel what still reads, wait for what writes."""
         self._server.should_exit = True
         self._thread.join()
         self._runner.close()
