@@ -124,9 +124,8 @@ class Service:
 
     def start(self, command: Sequence[str] = ("run",)) -> None:
         """Start the next run: `gnomon` with `command`, and a settings file of its own."""
-        self.runs += 1
-        setting = self._setting
-        config = setting.folder / f"{self.run}.toml"
+        setting, run = self._setting, f"{self.name}{self.runs + 1}"
+        config = setting.folder / f"{run}.toml"
         text = CONFIG.format(
             bootstrap=setting.bootstrap,
             topic=setting.topic,
@@ -137,13 +136,16 @@ class Service:
             batch_pairs=BATCH_PAIRS,
         )
         for name, port in setting.ports.items():
-            text += ENDPOINT.format(name=name, port=port, run=self.run)
+            text += ENDPOINT.format(name=name, port=port, run=run)
         config.write_text(text)
         environ = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
         environ["GNOMON_STORE_PASSWORD"] = setting.engine.writer_token
         environ[MARK] = str(setting.folder)
         program = [sys.executable, "-c", COMMAND, *command, "--config", str(config)]
-        self._child = ChildProcess(program, setting.folder / f"{self.run}.log", environ)
+        # A trap that springs meanwhile must not take the last process for this run's.
+        with self._striking:
+            self.runs += 1
+            self._child = ChildProcess(program, setting.folder / f"{run}.log", environ)
 
     def kill(self, point: str) -> None:
         """SIGKILL, by pid, and wait for the end. `point` says at which moment, for the count.
