@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dashboards.asked import Asked
+from dashboards.asked import Asked, seconds
 from dashboards.questions.summary import Series
 
 _HOUR = timedelta(hours=1)
@@ -43,10 +43,10 @@ def offsets_of(
         " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
         " AND ingested_hour >= {first:DateTime('UTC')}"
     )
-    values: dict[str, Any] = {**series.parameters(), "first": int(first.timestamp())}
+    values: dict[str, Any] = {**series.parameters(), "first": seconds(first)}
     if end is not None:
         sql += " AND ingested_hour < {end:DateTime('UTC')}"
-        values["end"] = int(end.timestamp())
+        values["end"] = seconds(end)
     rows = asked.query(sql + " GROUP BY topic_id, `partition` ORDER BY topic_id, `partition`", values).rows
     return tuple(
         Offsets(

@@ -221,6 +221,9 @@ def test_of_a_series_in_rollups_only_the_offsets_of_that_time_are_read(store: St
     assert offsets_of(store, rolled, start, start + HOUR, 5) == (Offsets("t-1", 0, 16, 20),)
     # Open to the past: from an hour before the end on.
     assert offsets_of(store, rolled, None, None) == (Offsets("t-1", 0, 45, None),)
+    # Whoever gives the range may give any year.
+    forever = datetime(1960, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+    assert offsets_of(store, rolled, *forever) == (Offsets("t-1", 0, 3, 45),)
     samples = drift_samples.two_times(store, rolled, KL, Part(start, start + HOUR), Part(start + HOUR, None))
     assert (len(samples.before), len(samples.now)) == (18, 35)
     nothing = drift_samples.two_halves(store, rolled, KL, Part(start - 9 * HOUR, start - 8 * HOUR))
