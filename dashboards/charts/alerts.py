@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
-import pandas as pd
-
-from dashboards.asked import records
 from dashboards.charts.hours import mean_lines
 from dashboards.charts.spec import Spec, field, rows, wall_texts
 from dashboards.shell.clock import Clock
@@ -19,38 +16,36 @@ HEIGHT = 300
 LEAST_ROOM = timedelta(minutes=20)
 
 
-def around_change(hours: pd.DataFrame, alert: Mapping[str, Any], clock: Clock, say: Words) -> Spec:
+def around_change(
+    hours: Sequence[Mapping[str, Any]], alert: Mapping[str, Any], clock: Clock, say: Words
+) -> Spec:
     """Mean, baseline and tolerance of each hour, a band for the change's 95 % set, a line for the alarm.
 
     `hours`: hour_at (UTC), pairs, observed, baseline, tolerated.
     """
     change = alert["change_at"] or alert["started_at"]
-    known = [change, alert["fired_at"], *hours["hour_at"]]
+    known = [change, alert["fired_at"], *(hour["hour_at"] for hour in hours)]
     # Room beside the first and last of them, for their names.
     room = max((max(known) - min(known)) / 8, LEAST_ROOM)
     title = say("alerts.axis_time", zone=clock.name)
     lines = mean_lines(
-        records(hours),
+        hours,
         clock,
         {name: say(f"alerts.legend_{name}") for name in ("observed", "tolerated", "baseline")},
         time=title,
         mean=say("alerts.axis_observed"),
         pairs=say("alerts.pairs"),
     )
-    lines["encoding"]["x"]["scale"] = {"domain": _walls(clock, min(known) - room, max(known) + room)}
+    lines["encoding"]["x"]["scale"] = {"domain": wall_texts(clock, (min(known) - room, max(known) + room))}
     layers = [lines]
     first, last = alert["change_earliest_at"], alert["change_latest_at"]
     if first is not None and last is not None:
-        left, right = _walls(clock, first, last)
+        left, right = wall_texts(clock, (first, last))
         layers.insert(0, _band(left, right, say("alerts.legend_change")))
-    began, fired = _walls(clock, change, alert["fired_at"])
+    began, fired = wall_texts(clock, (change, alert["fired_at"]))
     layers.append(_rule(began, say("alerts.legend_began"), REFERENCE, 2))
     layers.append(_rule(fired, say("alerts.legend_fired"), NEUTRAL, 16))
     return {"layer": layers, "height": HEIGHT}
-
-
-def _walls(clock: Clock, *times: datetime) -> list[str]:
-    return wall_texts(clock, times)
 
 
 def _band(left: str, right: str, words: str) -> Spec:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from compare.alerts.actions import Matcher, Silence
 from dashboards.asked import Asked, frame
+from dashboards.questions.drift import Hours
 from dashboards.questions.summary import Series
 
 MOST_ALERTS = 500
@@ -93,11 +94,10 @@ def worst(asked: Asked, series: Series, positions: Sequence[Mapping[str, Any]]) 
     return found.assign(place=order).sort_values("place", ignore_index=True)
 
 
-def hours(asked: Asked, alert: Mapping[str, Any], start: datetime, end: datetime) -> pd.DataFrame:
-    """hour_at, pairs, observed, baseline, tolerated, statistic, threshold of the alert's own series."""
-    return frame(
-        asked,
-        "SELECT hour_at, pairs, observed, baseline, tolerated, statistic, threshold FROM drift_v1"
+def hours(asked: Asked, alert: Mapping[str, Any], start: datetime, end: datetime) -> Hours:
+    """hour_at, pairs, observed, baseline, tolerated of the alert's own series, oldest first."""
+    return asked.query(
+        "SELECT hour_at, pairs, observed, baseline, tolerated FROM drift_v1"
         " WHERE experiment = {experiment:String} AND candidate = {candidate:String}"
         " AND metric = {metric:String} AND dimension = {dimension:String} AND slice = {slice:String}"
         " AND hour_at BETWEEN {start:DateTime('UTC')} AND {end:DateTime('UTC')} ORDER BY hour_at LIMIT 1000",
@@ -106,7 +106,7 @@ def hours(asked: Asked, alert: Mapping[str, Any], start: datetime, end: datetime
             "start": start,
             "end": end,
         },
-    )
+    ).dicts()
 
 
 def history(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:

@@ -11,12 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from compare.alerts.metrics import BY_NAME
-from dashboards.asked import Asked, records
+from dashboards.asked import Asked
 from dashboards.charts import alerts as charts
 from dashboards.charts.drawn import draw
 from dashboards.charts.times import FEWEST_STEPS
 from dashboards.questions import alerts as questions
-from dashboards.questions.drift import Detector
+from dashboards.questions.drift import Detector, Hours
 from dashboards.shell.context import Context
 from dashboards.shell.figures import bounds, known, p_value, unit_of, value
 from dashboards.shell.hostile import visible_line
@@ -71,10 +71,10 @@ def show_further(context: Context, alert: dict[str, Any]) -> None:
 
 def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
     hours = hours_around(context.reader, alert)
-    if hours.empty:
+    if not hours:
         st.caption(context.say("alerts.over_time_none"))
     elif len(hours) < FEWEST_STEPS:
-        st.caption(few_hours(context, records(hours), alert))
+        st.caption(few_hours(context, hours, alert))
     else:
         draw(charts.around_change(hours, alert, context.clock, context.say))
     if alert["metric"] in BY_NAME:
@@ -86,7 +86,7 @@ def _over_time(context: Context, alert: Mapping[str, Any]) -> None:
         )
 
 
-def hours_around(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
+def hours_around(asked: Asked, alert: Mapping[str, Any]) -> Hours:
     """The hours of an alert's series from before its change until after its end."""
     first = alert["change_earliest_at"] or alert["change_at"] or alert["started_at"]
     last = alert["resolved_at"] or alert["fired_at"]

@@ -97,8 +97,9 @@ def test_the_charts_of_a_detector_fit_the_schema(is_ratio: bool) -> None:
 
 
 def test_the_other_charts_fit_the_schema() -> None:
-    check(alerts.around_change(HOURS, ALERT, CLOCK, SAY))
-    check(alerts.around_change(HOURS, {**ALERT, "change_at": None, "change_latest_at": None}, CLOCK, SAY))
+    check(alerts.around_change(records(HOURS), ALERT, CLOCK, SAY))
+    unknown = {**ALERT, "change_at": None, "change_latest_at": None}
+    check(alerts.around_change(records(HOURS), unknown, CLOCK, SAY))
     check(golden.over_time(RUNS, "mean_score", CLOCK, SAY))
     check(operations.tokens(USE, SAY))
     lags = pd.DataFrame({"at": [START], "records": [3], "mean": [1.5], "longest": [None]})
