@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dashboards.asked import records
-from dashboards.charts import alerts, drift, golden, operations
+from dashboards.charts import alerts, drift, golden, operations, overview, pair
 from dashboards.shell.clock import Clock
 from dashboards.words import Words
 
@@ -71,10 +71,10 @@ SAMPLES = RNG.random(50), RNG.random(60)
 NAMES = ["before", "now"]
 
 
-def check(spec: dict[str, Any]) -> None:
+def check(spec: dict[str, Any], kind: type[alt.LayerChart] | type[alt.VConcatChart] = alt.LayerChart) -> None:
     """Raises unless Vega-Lite knows all of it and JSON can hold its rows."""
     json.dumps(spec, allow_nan=False)
-    alt.LayerChart.from_dict(spec, validate=True)
+    kind.from_dict(spec, validate=True)
 
 
 @pytest.mark.parametrize("is_ratio", [False, True])
@@ -104,6 +104,23 @@ def test_the_other_charts_fit_the_schema() -> None:
     check(operations.tokens(USE, SAY))
     lags = pd.DataFrame({"at": [START], "records": [3], "mean": [1.5], "longest": [None]})
     check(operations.lag(lags, CLOCK, SAY))
+    step = {"token": "a", "reference_top1": "a", "candidate_top1": "b", "kl_lower_nats": None}
+    steps = [{"position": 0, **step, "reference_logprob": -0.5, "candidate_logprob": None}]
+    check(pair.forced_positions(steps, SAY), alt.VConcatChart)
+
+
+def test_the_charts_of_the_overview_fit_the_schema() -> None:
+    slices = [
+        {"slice": "all", "excess": 0.01, "low": -0.01, "high": 0.03, "pairs": 300, "side": "across"},
+        {"slice": "chat", "excess": 0.05, "low": 0.03, "high": 0.9, "pairs": 3, "side": "over"},
+    ]
+    check(overview.bounds(slices, 0.02, SAY))
+    check(overview.verdict_bar({"match": 50, "candidate_worse": 1}, SAY))
+    check(overview.fault_bar([("json", "candidate only", 3), ("json", "reference only", 1)], SAY))
+    at = "2026-03-01T18:00:00.000"
+    for form, marks in ((".4f", [(at, "q4 to q5")]), (".1%", []), (",.0f", [])):
+        lines: list[overview.Line] = [("q4", "#111", [0.1], [30]), ("fp16", "#222", [None], [0])]
+        check(overview.over_time([at], lines, "rate", marks, "UTC", SAY, form))
 
 
 def test_outcomes_of_a_step_are_stacked_in_their_order_and_times_are_the_zones() -> None:
