@@ -7,7 +7,7 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
-from dashboards.charts.times import time_axis
+from dashboards.charts.times import AXIS
 from dashboards.shell.palette import CANDIDATE, GOOD, NEUTRAL, PURPLE, REFERENCE, SKY, WARN
 
 Kind = Literal["line", "bar", "points"]
@@ -69,7 +69,7 @@ def picked(data: pd.DataFrame, x: str, y: str, by: str, kind: Kind, titles: tupl
                 title=titles[0],
                 sort=None if x_type in "NO" else alt.Undefined,
                 scale=alt.Scale(zero=False) if x_type == "Q" else alt.Undefined,
-                axis=time_axis() if x_type == "T" else alt.Axis(labelLimit=160),
+                axis=alt.Axis(**AXIS) if x_type == "T" else alt.Axis(labelLimit=160),
             ),
             y=alt.Y("y:Q", title=titles[1], scale=alt.Scale(zero=kind == "bar")),
             tooltip=tooltip,

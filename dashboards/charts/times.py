@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
-
 FEWEST_STEPS = 3
 """Of fewer hours a line tells nothing: they are said in words."""
 
@@ -20,11 +18,5 @@ _LABELS = (
     f" ? [{_LABEL}, timeFormat(datum.value, '%Y-%m-%d')] : {_LABEL}"
 )
 
-
 AXIS: dict[str, Any] = {"labelExpr": _LABELS, "labelOverlap": True}
-"""The axis of a time, of a chart that is a dict."""
-
-
-def time_axis(**more: Any) -> alt.Axis:
-    """The axis of a time; `more` are Altair's own settings."""
-    return alt.Axis(**AXIS, **more)
+"""The axis of a time."""
