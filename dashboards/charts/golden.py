@@ -7,7 +7,7 @@ from typing import Literal
 import pandas as pd
 
 from dashboards.charts.hours import cells
-from dashboards.charts.spec import Spec, field, rows, scale, time, wall_texts
+from dashboards.charts.spec import Spec, field, rows, scale, time, time_tip, wall_texts
 from dashboards.shell.clock import Clock
 from dashboards.shell.palette import CANDIDATE, NEUTRAL, PURPLE, REFERENCE
 from dashboards.words import Words
@@ -45,7 +45,7 @@ def over_time(runs: pd.DataFrame, column: str, clock: Clock, say: Words) -> Spec
     title = say(f"golden.{column}")
     when = say("golden.axis_time", zone=clock.name)
     tooltip = [
-        field("at:T", title=when, format="%Y-%m-%d %H:%M:%S"),
+        time_tip("at", when),
         field("run:N", title=say("golden.runs")),
         field("endpoint_name:N", title=say("golden.endpoint")),
         field("state:N", title=say("golden.status")),

@@ -299,5 +299,4 @@ def _marks(context: Context, times: pd.Series) -> list[tuple[str, str]]:
         )
         for one in changes
     ]
-    at = wall_texts(context.clock, pd.Series([one.seen_at for one in changes], dtype="datetime64[ns, UTC]"))
-    return list(zip(at, texts, strict=True))
+    return list(zip(wall_texts(context.clock, [one.seen_at for one in changes]), texts, strict=True))
