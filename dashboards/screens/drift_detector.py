@@ -72,6 +72,7 @@ def show_detector(context: Context, row: State) -> None:
         left, right = st.columns(2)
         draw(charts.by_hour(hours, context.clock, say), left)
         draw(charts.evidence_by_hour(hours, context.clock, say), right)
+    # Once more: what it asks next is made of the first answer, which may be there by now.
     begin_floor(context, row)
     if row["metric"] in BY_NAME:
         _distributions(context, row, hours)

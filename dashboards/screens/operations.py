@@ -29,6 +29,7 @@ def show(context: Context) -> None:
     reader.ahead(flow.delivered, series)
     st.title(say("operations.title"))
     _pauses(context)
+    # Once more, here and below: what these ask next is made of their first answer, which may be there by now.
     reader.ahead(flow.throughput, series, window.start, window.end)
     reader.ahead(flow.partition_lag, series)
     reader.ahead(questions.failed, series, recently())
