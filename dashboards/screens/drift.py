@@ -11,10 +11,10 @@ import streamlit as st
 
 from compare.alerts.metrics import DIMENSIONS
 from dashboards.questions import drift as questions
-from dashboards.questions.drift import Detector, State
+from dashboards.questions.drift import State
 from dashboards.screens.alert_further import dimension, slice_words
 from dashboards.screens.choose import choose_row
-from dashboards.screens.drift_detector import begin_detector, show_detector
+from dashboards.screens.drift_detector import begin_detector, detector_of, show_detector
 from dashboards.screens.drift_floor import begin_floor, show_floor
 from dashboards.screens.table import table_of
 from dashboards.shell.context import Context
@@ -85,11 +85,11 @@ def _option(say: Words, name: str, option: str) -> str:
 def _chosen(context: Context, shown: list[State], detectors: list[State]) -> State | None:
     """The table; the detector that was chosen, or the first."""
     say = context.say
-    all_keys = [_key(row) for row in detectors]
+    all_keys = [str(detector_of(row)) for row in detectors]
     asked = context.address.one_of("detector", all_keys)
     if shown:
         table = table_of([_row(say, row) for row in shown], with_empty=False)
-        keys = all_keys if shown is detectors else [_key(row) for row in shown]
+        keys = all_keys if shown is detectors else [str(detector_of(row)) for row in shown]
         asked = choose_row(
             table, keys, asked or keys[0], "drift", rows=MOST_ROWS_SHOWN, columns=_columns(say)
         )
@@ -100,10 +100,6 @@ def _chosen(context: Context, shown: list[State], detectors: list[State]) -> Sta
         return None
     context.address.keep("detector", asked)
     return detectors[all_keys.index(asked)]
-
-
-def _key(row: State) -> str:
-    return str(Detector(row["metric"], row["dimension"], row["slice"]))
 
 
 def _row(say: Words, row: Mapping[Any, Any]) -> dict[str, Any]:
