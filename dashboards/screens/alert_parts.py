@@ -37,7 +37,8 @@ def show_alert(context: Context, alert: dict[str, Any]) -> None:
     """Everything known of one alert, a row of `alerts_v1`."""
     say, reader = context.say, context.reader
     reader.ahead(questions.notices, alert)
-    reader.ahead(questions.silences, str(alert["experiment"]), utc_now())
+    if context.visitor.may_act:
+        reader.ahead(questions.silences, str(alert["experiment"]), utc_now())
     reader.ahead(questions.worst, context.series, list(alert["worst_pairs"]))
     reader.ahead(hours_around, alert)
     reader.ahead(questions.history, alert)
