@@ -138,7 +138,7 @@ def _values(context: Context, recipe: Recipe) -> dict[str, str]:
         # Two recipes may have other defaults for the same name.
         name = f"{recipe.name}.{parameter.name}"
         first = context.series.experiment if parameter.name == "experiment" else parameter.default
-        if name not in st.session_state and not context.address.is_new(name):
+        if name not in st.session_state and not context.address.given(name):
             st.session_state[name] = first or ""
         text = context.address.text_input(
             columns[number % len(columns)],

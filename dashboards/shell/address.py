@@ -26,7 +26,7 @@ MOST_SAID = 8
 class Address:
     """What the address bar says, for one run of the page.
 
-    A value that was changed in the bar (a link, the back button) goes before what the widget had; each
+    A value that was changed in the bar (a link, the back button) goes before what the widget has; each
     widget's value is written back by `write`. Names are the parameters' and the widgets' keys.
 
     A value of the bar that is not known is said in one warning, which stands where the address was made: a
@@ -94,6 +94,15 @@ class Address:
         """Whether the bar says something else of these than was written there."""
         return any(self._changed(name) for name in names)
 
+    def given(self, name: str) -> list[str] | None:
+        """What a widget is to take from the bar: what was changed there, or what it has forgotten; else None.
+
+        Streamlit forgets a widget at a run without it, such as another page's. If a link back breaks that run
+        off, or it fails, what was written last is still the widget's own address.
+        """
+        now = self._now.get(name)
+        return now if now and name not in st.session_state else self._changed(name)
+
     def retell(self, key: str) -> None:
         """Say a widget's value anew in a run in another language: a browser keeps the words, and sends them
         back as they were.
@@ -112,7 +121,7 @@ class Address:
         default: T | None = None,
     ) -> T:
         """One of the options (at least one); always in the bar, for the default may change."""
-        given = self._changed(name)
+        given = self.given(name)
         named = {write(option): option for option in options}
         if given is not None and given[:1] and given[0] in named:
             st.session_state[name] = named[given[0]]
@@ -129,7 +138,7 @@ class Address:
         self, place: DeltaGenerator, label: str, name: str, options: Sequence[str], show: Callable[[str], str]
     ) -> str:
         """One of a few options side by side; the first is left out of the bar. `show` gives Markdown."""
-        given = self._changed(name)
+        given = self.given(name)
         if given is not None:
             st.session_state[name] = given[0] if given[:1] and given[0] in options else options[0]
         elif st.session_state.get(name) not in options:
@@ -157,7 +166,7 @@ class Address:
         """Any of the options; none means all. A value of the bar that is no option (any more) is one too, so
         that it can be taken out; `show` is asked for options only.
         """
-        given = self._changed(name)
+        given = self.given(name)
         if given is not None:
             cut = dict.fromkeys(value[:LONGEST_VALUE] for value in given)
             st.session_state[name] = [value for value in cut if value or value in options]
@@ -190,7 +199,7 @@ class Address:
         placeholder: str | None = None,
     ) -> str:
         """A line of text, without the space around it."""
-        given = self._changed(name)
+        given = self.given(name)
         if given is not None:
             st.session_state[name] = next(iter(given), "")[:LONGEST_VALUE]
         text = place.text_input(
@@ -211,7 +220,7 @@ class Address:
         help: str | None = None,
     ) -> float | None:
         """A number or nothing. What is no number in the bar, or out of range, counts as nothing."""
-        given = self._changed(name)
+        given = self.given(name)
         if given is not None:
             text = next(iter(given), "")
             st.session_state[name] = number_given = _number(text, least, most)
@@ -225,7 +234,7 @@ class Address:
 
     def toggle(self, place: DeltaGenerator, label: str, name: str, help: str | None = None) -> bool:
         """On or off; off is left out of the bar."""
-        given = self._changed(name)
+        given = self.given(name)
         if given is not None:
             st.session_state[name] = given[:1] == ["1"]
             if given and given[0] not in ("1", "0"):

@@ -104,7 +104,8 @@ def choose_series(reader: Reader, address: Address, say: Words) -> summary.Serie
             first = next((name for name in names if asked[0] == name[0]), None)
             lost = "experiment" if asked[0] and first is None else "candidate"
         asked = first or ("", "")
-    if asked in names and address.is_new("experiment", "candidate"):
+    # Streamlit forgets what was chosen where a run failed before it came here.
+    if asked in names and ("series" not in st.session_state or address.is_new("experiment", "candidate")):
         st.session_state["series"] = asked
     if st.session_state.get("series") not in names:
         st.session_state["series"] = names[0]

@@ -16,6 +16,8 @@ def page() -> None:
     from dashboards.words import Words
 
     address = Address(Words("en"))
+    if st.session_state.get("is_broken_off"):
+        return
     place = st.container()
     st.json(
         {
@@ -145,3 +147,14 @@ def test_a_number_is_written_with_all_its_digits() -> None:
     assert dict(app.query_params) == {"one": "b", "number": "0.12345678"}
     app.number_input[0].set_value(0.1 + 0.2).run()
     assert app.query_params["number"] == "0.3"
+
+
+def test_a_link_back_from_a_run_that_wrote_no_address_restores_everything() -> None:
+    app = opened(**LINK)
+    # Another page, left before it ended, or a store that was away: Streamlit forgets the widgets.
+    app.session_state["is_broken_off"] = True
+    app.run()
+    app.session_state["is_broken_off"] = False
+    app.run()
+    assert chosen(app) == ALL
+    assert dict(app.query_params) == LINK
