@@ -75,7 +75,7 @@ class Address:
 
     def write(self) -> None:
         """Bring the bar in step: parameters that nothing kept go away."""
-        kept = {name: values for name, values in self._kept.items() if values}
+        kept = self.current()
         # Also what stands there, as it stands there: a link may have been followed while the run before was
         # ending, whose address came after it. A browser that has it already does nothing.
         st.query_params.from_dict(dict(self._now) if kept == self._now else kept)
