@@ -1,7 +1,7 @@
 """Holds constraints.txt against what is installed and what each package asks for. Run by `make check`.
 
 Everything that `pip install '.[demo,dev]'` brings is pinned, installed at its pin, and satisfied in its own
-requirements; no pin is left over. Known vulnerabilities need the advisories on the network: `make audit`.
+requirements; no pin is left over.
 """
 
 from __future__ import annotations
