@@ -75,12 +75,11 @@ def choose_language(say: Words) -> None:
     )
 
 
-def around(say: Words, pages: Pages, visitor: sign_in.Visitor) -> Context | None:
+def around(say: Words, pages: Pages, address: Address, visitor: sign_in.Visitor) -> Context | None:
     """The side bar, and what it says to the page; None if the store is empty, which is then said.
 
     It is drawn by the main script and not by the page, so that its values stay from page to page.
     """
-    address = Address(say)
     reader = Reader(handles(), answers(), say, shows_text=visitor.shows_text)
     series = choose_series(reader, address, say)
     window = clock = None
@@ -117,8 +116,9 @@ def show_all(say: Words) -> None:
             default=not pages,
         )
     page = st.navigation(list(pages.values()))
-    visitor = sign_in.visitor(sign_in.settings_of(), say)
-    context = around(say, pages, visitor) if visitor else None
+    paths = [one.url_path for one in pages.values()]
+    visitor = sign_in.visitor(sign_in.settings_of(), say, paths)
+    context = around(say, pages, Address(say, page.url_path, paths), visitor) if visitor else None
     if context is not None:
         now["context"] = context
         try:

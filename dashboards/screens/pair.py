@@ -168,8 +168,8 @@ def _in_list(context: Context, key: PairKey) -> None:
                 say(f"pair.{name}"),
                 icon=icon,
                 type="tertiary",
-                on_click=st.query_params.from_dict,
-                args=(context.parameters(**context.pair_parameters(keys[index]), **view),),
+                on_click=context.address.ask,
+                args=("pair", context.parameters(**context.pair_parameters(keys[index]), **view)),
             )
 
 

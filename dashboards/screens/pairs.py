@@ -36,8 +36,6 @@ MARK_CHARACTERS = 8
 def show(context: Context) -> None:
     """The whole page."""
     say = context.say
-    if context.address.text("topic_id"):
-        _come_back(context)
     st.title(say("pairs.title"))
     with st.container(horizontal=True):
         for name, parameters in VIEWS.items():
@@ -50,15 +48,6 @@ def show(context: Context) -> None:
     except (Cancelled, StoreQueryError, StoreBusyError) as error:
         # The filters above stay, so that they can be narrowed.
         states.explain(error, say, lambda: None)
-
-
-def _come_back(context: Context) -> None:
-    """On the way to a pair Streamlit puts this page with the pair's address into the browser's history: who
-    goes back to it wants the list as it was.
-    """
-    parameters = st.session_state.get("listed", ("", "", [], {}))[3]
-    st.query_params.from_dict(parameters or context.parameters())
-    st.rerun()
 
 
 def _filters(context: Context) -> tuple[PairFilter, Sort, str]:
@@ -159,7 +148,7 @@ def _list(context: Context, wanted: PairFilter, sort: Sort) -> None:
     if page.rows.empty:
         st.info(say("pairs.none" if place is None else "pairs.no_more"))
         if place is not None:
-            st.button(say("pairs.first_page"), on_click=_turn, args=(mark, None))
+            st.button(say("pairs.first_page"), on_click=_turn, args=(context, mark, None))
         return
     st.caption(_counted(context, page))
     st.session_state["listed"] = (
@@ -176,7 +165,9 @@ def _list(context: Context, wanted: PairFilter, sort: Sort) -> None:
             ("next", ":material/chevron_right:", page.behind and (page.behind,)),
         ):
             if turned_to:
-                st.button(say(f"pairs.{name}_page"), icon=icon, on_click=_turn, args=(mark, *turned_to))
+                st.button(
+                    say(f"pairs.{name}_page"), icon=icon, on_click=_turn, args=(context, mark, *turned_to)
+                )
         number = st.selectbox(
             say("pairs.open"),
             range(len(page.rows)),
@@ -216,8 +207,9 @@ def _mark(context: Context) -> str:
     return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:MARK_CHARACTERS]
 
 
-def _turn(mark: str, place: Place | None) -> None:
-    if place is None:
-        st.query_params.pop("page", None)
-    else:
-        st.query_params["page"] = mark + place.written()
+def _turn(context: Context, mark: str, place: Place | None) -> None:
+    parameters: dict[str, str | list[str]] = {**context.address.current()}
+    parameters.pop("page", None)
+    if place is not None:
+        parameters["page"] = mark + place.written()
+    context.address.ask("pairs", parameters)

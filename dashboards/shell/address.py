@@ -6,15 +6,20 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TypeVar
 
+import msgspec
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboards.shell import browser
+from dashboards.shell.browser import Said
 from dashboards.shell.hostile import in_markdown, visible_line
 from dashboards.words import Words
 
 T = TypeVar("T")
 
 LONGEST_VALUE = 500
+_ASKED = "address asked for"
+_VISIT = "address"
 _WRITTEN = "address written"
 _SPOKEN = "address language"
 SHARED = ("window", "from", "to", "zone")
@@ -23,8 +28,23 @@ MOST_SAID = 8
 """Values that are not known and are named; more are counted."""
 
 
+class Visit(msgspec.Struct, frozen=True):
+    """One stay on a page, from the link to it until another page is turned to.
+
+    `said` is what the address says; `no_news` is what the browser may still send in its place: what it had
+    before it was told. `is_written` once a run of the visit has ended.
+    """
+
+    page: str
+    said: Said
+    no_news: Sequence[Said]
+    is_written: bool = False
+
+
 class Address:
     """What the address bar says, for one run of the page.
+
+    `page` is the last part of the page's path and `pages` are all pages' ("" for the root).
 
     A value that was changed in the bar (a link, the back button) goes before what the widget has; each
     widget's value is written back by `write`. Names are the parameters' and the widgets' keys.
@@ -33,14 +53,18 @@ class Address:
     link must not show something else unnoticed.
     """
 
-    def __init__(self, say: Words) -> None:
+    def __init__(self, say: Words, page: str = "", pages: Sequence[str] = ()) -> None:
         self._say = say
+        self._pages = pages
         self._top = st.container()
         self._warning: DeltaGenerator | None = None
         self._said: list[str] = []
         self._is_retold = st.session_state.get(_SPOKEN, say.language) != say.language
-        self._now: dict[str, list[str]] = {name: st.query_params.get_all(name) for name in st.query_params}
-        self._before: Mapping[str, list[str]] = st.session_state.get(_WRITTEN, {})
+        self._visit = _visit_of(page)
+        # At once, so that a run in this one's place knows it.
+        st.session_state[_VISIT] = self._visit
+        self._now = self._visit.said
+        self._before: Said = st.session_state.get(_WRITTEN, {})
         self._kept: dict[str, list[str]] = {}
 
     def text(self, name: str, default: str = "") -> str:
@@ -73,14 +97,36 @@ class Address:
         """Write the parameter as these values; none leaves it out."""
         self._kept[name] = list(values)
 
+    def ask(self, page: str, parameters: Mapping[str, str | list[str]]) -> None:
+        """Let the next run have this address if it is the page's. Also for a button's `on_click`."""
+        said = {name: [value] if isinstance(value, str) else value for name, value in parameters.items()}
+        st.session_state[_ASKED] = (page, said)
+
     def write(self) -> None:
-        """Bring the bar in step: parameters that nothing kept go away."""
-        kept = self.current()
-        # Also what stands there, as it stands there: a link may have been followed while the run before was
-        # ending, whose address came after it. A browser that has it already does nothing.
-        st.query_params.from_dict(dict(self._now) if kept == self._now else kept)
+        """Bring the bar in step: parameters that nothing kept go away.
+
+        A visit's first address takes the place of what the browser has, a later one is an entry of its own
+        in the browser's history: Back undoes one choice, or leaves the page.
+        """
+        page, kept = self._visit.page, self.current()
+        if kept == self._now:
+            # As it stands there: the same in another order would be another entry.
+            kept = dict(self._now)
+        # Told first and noted then: Streamlit may end this run in between, for another.
+        if self._visit.is_written:
+            st.query_params.from_dict(kept)
+            no_news: list[Said] = [kept]
+        else:
+            browser.replace_address(page, self._pages, self._visit.no_news, kept)
+            # The browser's script changes its history only: Streamlit's part of it sends what it had.
+            no_news = [*self._visit.no_news, kept]
+        st.session_state[_VISIT] = Visit(page, kept, no_news, is_written=True)
         st.session_state[_WRITTEN] = kept
         st.session_state[_SPOKEN] = self._say.language
+
+    def said(self) -> dict[str, list[str]]:
+        """What the bar said when this run began."""
+        return dict(self._now)
 
     def current(self) -> dict[str, list[str]]:
         """The parameters that were kept in this run so far."""
@@ -262,6 +308,22 @@ class Address:
         if now == self._before.get(name) or not self._now:
             return None
         return now or []
+
+
+def _visit_of(page: str) -> Visit:
+    """The visit that this run belongs to, and what its address says."""
+    sent = {name: st.query_params.get_all(name) for name in st.query_params}
+    asked_of, asked = st.session_state.pop(_ASKED, (None, None))
+    asked = asked if asked_of == page else None
+    before: Visit | None = st.session_state.get(_VISIT)
+    if before is None or before.page != page:
+        # A run of the page before may have been ending: the browser then has that one's address.
+        late = [] if before is None else [before.said]
+        return Visit(page, sent if asked is None else asked, [sent, *late])
+    if asked is None and sent in before.no_news:
+        return before
+    no_news = [*before.no_news, sent]
+    return Visit(page, sent if asked is None else asked, no_news, before.is_written)
 
 
 def _number(text: str, least: float | None, most: float | None) -> float | None:

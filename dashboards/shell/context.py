@@ -66,7 +66,10 @@ class Context(msgspec.Struct, frozen=True):
 
     def go(self, page: str, **where: Any) -> None:
         """Turn to a page now."""
-        st.switch_page(self.pages[page], query_params=self.parameters(**where))
+        self.address.ask(self.pages[page].url_path, self.parameters(**where))
+        # Streamlit first writes the parameters to the address of this page: what stands there already adds
+        # no entry to the browser's history.
+        st.switch_page(self.pages[page], query_params=self.address.said())
 
     def parameters(self, **where: Any) -> dict[str, str | list[str]]:
         """The address bar's parameters of a page of this experiment and range."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import streamlit as st
 
+from dashboards.shell import browser
 from dashboards.shell.hostile import in_markdown
 from dashboards.words import Words
 from ingest.errors import SettingsError
@@ -42,14 +43,17 @@ def visitor_named(name: str, settings: DashboardSettings) -> Visitor:
     return Visitor(name, is_among(settings.text_readers), is_among(settings.actors))
 
 
-def visitor(settings: DashboardSettings, say: Words) -> Visitor | None:
-    """Who it is; None if they have yet to sign in, which the page then offers."""
+def visitor(settings: DashboardSettings, say: Words, pages: Sequence[str]) -> Visitor | None:
+    """Who it is; None if they have yet to sign in, which the page then offers: whoever does comes back to the
+    address that they came with. `pages` are the last parts of all pages' addresses.
+    """
     if not settings.sign_in:
         return visitor_named("", settings)
     if not _has_provider():
         st.error(say("shell.sign_in_missing"))
         return None
     if not st.user.is_logged_in:
+        browser.keep_link()
         st.info(say("shell.sign_in_why"))
         st.button(say("shell.sign_in"), on_click=st.login, type="primary")
         return None
@@ -57,6 +61,7 @@ def visitor(settings: DashboardSettings, say: Words) -> Visitor | None:
     name = str(st.user.get("email") or "") if st.user.get("email_verified", True) is True else ""
     name = name or str(st.user.get("sub") or "")
     with st.sidebar:
+        browser.follow_link(pages)
         st.caption(say("shell.signed_in", name=in_markdown(name)))
         st.button(say("shell.sign_out"), on_click=st.logout)
     return visitor_named(name, settings)

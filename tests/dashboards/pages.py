@@ -22,3 +22,9 @@ def open_page(name: str = "", **parameters: Any) -> AppTest:
     # What a browser sends with an address; Streamlit's `switch_page` knows only pages that are files.
     app._page_hash = calc_hash(name) if name else ""
     return app.run()
+
+
+def address_of(app: AppTest) -> dict[str, str | list[str]]:
+    """What the run wrote as the browser's address. Its first is told to the browser's script alone."""
+    said = app.session_state["address"].said
+    return {name: values[0] if len(values) == 1 else values for name, values in said.items()}

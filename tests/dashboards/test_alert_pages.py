@@ -17,7 +17,7 @@ from dashboards.shell import actions
 from dashboards.shell.sign_in import VARIABLE
 from ingest.settings import StoreSettings
 from tests.dashboards.alarmed import EXPERIMENT, FIRST, HOSTILE_ROUTE, IN_SLICE, OVER, fill
-from tests.dashboards.pages import open_page
+from tests.dashboards.pages import address_of, open_page
 from tests.fixtures.stores import MigratedAt
 
 
@@ -82,7 +82,7 @@ def test_an_alert_shows_how_much_since_when_and_links_its_worst_pairs() -> None:
     assert "Only 2 hours are kept around it" in text
     assert f"gnomon alerts ack {FIRST}" in text
     # Its own choice is in the address, so that a link shows the same.
-    assert app.query_params["alert"] == FIRST
+    assert address_of(app)["alert"] == FIRST
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
     (worst,) = (query for label, query in links.items() if "r\\-0\\-44" in label)
     assert "topic_id=t-1" in worst
@@ -105,7 +105,7 @@ def test_a_choice_that_is_none_is_said_and_matches_nothing(page: str, name: str)
     assert f"{name} of the link is not known here (any more): “abc”. It stays chosen" in words(app)
     (box,) = (one for one in app.multiselect if one.key == name)
     assert box.value == ["abc"]
-    assert app.query_params[name] == "abc"
+    assert address_of(app)[name] == "abc"
 
 
 def test_a_detector_that_is_none_is_said() -> None:
@@ -124,7 +124,7 @@ def test_a_range_beyond_all_times_is_the_widest(page: str) -> None:
 
 def test_only_alerts_of_the_time_range_and_state_are_listed() -> None:
     app = open_page("alerts", experiment=EXPERIMENT, state="resolved")
-    assert app.query_params["alert"] == OVER
+    assert address_of(app)["alert"] == OVER
     nothing = open_page("alerts", experiment=EXPERIMENT, window="fixed", to="2020-01-01")
     assert "No alert in this time range." in words(nothing)
 
@@ -235,6 +235,6 @@ def test_the_pages_speak_chinese() -> None:
     # A box that is not told its value anew keeps the English words.
     (window,) = (box for box in app.selectbox if box.label == "时间范围")
     assert (window.proto.raw_value, window.proto.set_value) == ("最近 30 天", True)
-    assert app.query_params["window"] == "30d"
+    assert address_of(app)["window"] == "30d"
     assert "最差的回答对" in text
     assert "Worst pairs" not in text

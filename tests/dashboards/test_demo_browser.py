@@ -163,6 +163,61 @@ def test_a_link_with_filters_shows_the_same_in_another_tab(
     assert other.url == page.url
 
 
+def test_back_and_forward_go_one_page_or_one_choice_at_a_press(watched: Watched) -> None:
+    page = watched.open("/")
+    begun = page.evaluate("history.length")
+    turned = page.get_by_test_id("stSidebarNav")
+    full = re.compile(r"\?experiment=.*zone=")
+    steps = [page.url]
+    turned.get_by_role("link", name="Pairs", exact=True).click()
+    expect(page).to_have_url(full)
+    settle(page)
+    steps.append(page.url)
+    page.get_by_role("combobox", name="Fault family").fill("repetition")
+    page.get_by_role("option", name="repetition", exact=True).click()
+    expect(page).to_have_url(re.compile("family=repetition"))
+    settle(page)
+    steps.append(page.url)
+    # A row: its first cell's box, drawn on a canvas.
+    page.get_by_test_id("stDataFrame").click(position={"x": 200, "y": 60})
+    expect(page).to_have_url(re.compile(r"/pair\?.*topic_id="))
+    expect(page.get_by_role("heading", name=re.compile("^Pair "))).to_be_visible()
+    settle(page)
+    steps.append(page.url)
+    page.get_by_role("button", name="Next").click()
+    expect(page).not_to_have_url(steps[-1])
+    settle(page)
+    steps.append(page.url)
+    turned.get_by_role("link", name="Drift", exact=True).click()
+    expect(page).to_have_url(re.compile("/drift.*zone="))
+    settle(page)
+    steps.append(page.url)
+    assert page.evaluate("history.length") == begun + len(steps) - 1
+    for go, expected in ((page.go_back, steps[-2::-1]), (page.go_forward, steps[1:])):
+        for url in expected:
+            go(wait_until="commit")
+            settle(page)
+            expect(page).to_have_url(url)
+            if url == steps[2]:
+                box = page.get_by_test_id("stMultiSelect").filter(has_text="Fault family")
+                expect(box).to_contain_text("repetition")
+    page.close()
+
+
+def test_a_link_that_is_followed_during_a_pages_first_run_holds(watched: Watched) -> None:
+    page = watched.open("/")
+    turned = page.get_by_test_id("stSidebarNav")
+    for name, after in (("Pairs", "/pairs"), ("Drift", "/drift"), ("Alerts", "/alerts")):
+        turned.get_by_role("link", name=name, exact=True).click()
+        expect(page).to_have_url(re.compile(after))
+    turned.get_by_role("link", name="Pairs", exact=True).click()
+    page.get_by_role("link", name="Loops").click()
+    expect(page).to_have_url(re.compile("/pairs.*family=repetition"))
+    settle(page)
+    expect(page).to_have_url(re.compile("/pairs.*family=repetition"))
+    page.close()
+
+
 def test_an_answer_over_the_run_is_downloaded(
     watched: Watched, rows: dict[str, list[dict[str, Any]]]
 ) -> None:

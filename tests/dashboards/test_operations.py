@@ -19,7 +19,7 @@ from dashboards.shell.sign_in import VARIABLE
 from ingest.settings import StoreSettings
 from tests.dashboards import busy
 from tests.dashboards.conftest import HOSTILE
-from tests.dashboards.pages import open_page
+from tests.dashboards.pages import address_of, open_page
 from tests.fixtures.stores import MigratedAt
 
 
@@ -160,7 +160,7 @@ def test_a_letters_bytes_are_read_on_demand_only() -> None:
     key = f"{busy.TOPIC_ID}/0/107/record"
     app = open_page("operations", experiment="busy", letter=key)
     assert f"gnomon dlq show {busy.TOPIC_ID}/0/107" in words(app)
-    assert app.query_params["letter"] == key
+    assert address_of(app)["letter"] == key
     assert "of 171 bytes" not in words(app)
     (toggle,) = (one for one in app.toggle if one.label == "Show its first bytes")
     text = words(toggle.set_value(True).run())

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from compare.store.errors import StoreBusyError
 from dashboards.questions import pairs
 from dashboards.words import TEXTS
-from tests.dashboards.pages import open_page
+from tests.dashboards.pages import address_of, open_page
 
 CAUSES = {
     "engine",
@@ -69,7 +69,7 @@ def test_what_a_link_does_not_get_is_said_in_one_warning(store: pytest.MonkeyPat
         f"page{said}“?”. Shown instead: First page",
     ]
     # The address is what is shown now.
-    assert app.query_params["candidate"] == "q4"
+    assert address_of(app)["candidate"] == "q4"
     assert not app.run().warning
     assert not open_page("pairs", candidate="q4").warning
     lost = open_page("", experiment="day", margin="7").warning[0]

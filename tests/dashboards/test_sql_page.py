@@ -31,7 +31,7 @@ from dashboards.shell.sign_in import VARIABLE
 from dashboards.words import Words
 from ingest.settings import StoreSettings
 from tests.dashboards.conftest import HOSTILE
-from tests.dashboards.pages import open_page
+from tests.dashboards.pages import address_of, open_page
 
 
 @pytest.fixture
@@ -66,14 +66,14 @@ def test_a_linked_recipe_runs_with_the_links_values_and_says_its_cost() -> None:
     assert "2 rows in " in text
     # The six pairs of the night, as the store tells it.
     assert "read 6 rows" in text
-    assert app.query_params["verdicts_by_day.days"] == "3"
-    assert app.query_params["verdicts_by_day.experiment"] == "night"
+    assert address_of(app)["verdicts_by_day.days"] == "3"
+    assert address_of(app)["verdicts_by_day.experiment"] == "night"
     assert app.get("download_button")
     # Another recipe is another question: it waits for a press.
     (choice,) = (one for one in app.selectbox if one.label == "Recipe")
     app = choice.set_value("worst_pairs").run()
     assert "Press Run to ask the store." in words(app)
-    assert "run" not in app.query_params
+    assert "run" not in address_of(app)
 
 
 @pytest.mark.usefixtures("page")

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from dashboards.questions import summary
 from dashboards.shell.reader import Reader
 from ingest.errors import RetryError
+from tests.dashboards.pages import address_of
 
 KNOWN = [{"experiment": "night", "candidate": name} for name in ("awq", "q4")]
 
@@ -50,4 +51,4 @@ def test_a_store_that_was_away_for_a_run_leaves_the_choice_as_it_was(monkeypatch
     assert app.selectbox[0].value == ("night", "q4")
     app.selectbox[0].set_value(("night", "awq"))
     assert app.run().text[0].value == "awq"
-    assert app.query_params["candidate"] == "awq"
+    assert address_of(app)["candidate"] == "awq"
