@@ -46,7 +46,7 @@ def judge(
     candidate = fault_families(found, "candidate")
     reference = fault_families(found, "reference")
     if candidate or reference:
-        return _faults(found, candidate, reference, tags)
+        return _faults(pair, found, candidate, reference, tags)
     return _likeness(pair, scores, settings)
 
 
@@ -96,7 +96,7 @@ def _error_cause(pair: ResponsePair, side: Side, findings: tuple[Finding, ...]) 
         return "request"
     if failure.kind is FailureKind.CUT_STREAM:
         return "transport"
-    if failure.kind in _HANGS:
+    if failure.kind in _HANGS and not _is_greedy(pair, side):
         return "sampler"
     return "engine"
 
@@ -107,6 +107,7 @@ def _is_numeric(findings: Iterable[Finding]) -> bool:
 
 
 def _faults(
+    pair: ResponsePair,
     findings: tuple[Finding, ...],
     candidate: frozenset[Family],
     reference: frozenset[Family],
@@ -129,27 +130,57 @@ def _faults(
     return Verdict(
         kind,
         tuple(reasons),
-        "history" if HISTORY_FAULTY in tags else _fault_cause(findings, decisive or candidate | reference),
+        "history" if HISTORY_FAULTY in tags else _fault_cause(pair, findings, candidate, reference),
         _ordered(only_candidate),
         _ordered(only_reference),
     )
 
 
-def _fault_cause(findings: tuple[Finding, ...], families: frozenset[Family]) -> str:
+def _fault_cause(
+    pair: ResponsePair,
+    findings: tuple[Finding, ...],
+    candidate: frozenset[Family],
+    reference: frozenset[Family],
+) -> str:
     """Name the cause that explains the rest: a broken distribution explains a loop, a loop a cut."""
+    families = (candidate ^ reference) or candidate | reference
     if Family.LOGITS in families and _is_numeric(findings):
         return "numeric"
     if any(f.family is Family.REQUEST and not f.code.startswith(_HINTS) for f in findings):
         return "request"
-    if Family.LOGITS in families:
-        return "sampler"
-    if families & {Family.REPETITION, Family.GARBAGE}:
-        return "sampler" if Family.REPETITION in families else "numeric"
+    for family in (Family.LOGITS, Family.REPETITION):
+        if family in families:
+            return _choosing_cause(pair, findings, family)
+    if Family.GARBAGE in families:
+        return "numeric"
     if Family.SSE in families:
         return "transport"
     if Family.TRUNCATION in families:
         return "truncation"
     return "unknown"
+
+
+def _choosing_cause(pair: ResponsePair, findings: tuple[Finding, ...], family: Family) -> str:
+    """The cause of a loop, a stall or a collapse of entropy, by the sides that show it.
+
+    At temperature 0 no sampler chooses: each token follows from the prompt and the numbers. A stall is then
+    the engine's; a loop of one side on a prompt that both read is what the numbers made of it; one of both
+    sides is the model's, or the prompt's, and nothing points at a cause.
+    """
+    shown = [f for f in findings if f.family is family and f.is_fault]
+    sides = {f.side for f in shown}
+    if not all(_is_greedy(pair, side) for side in sides):
+        return "sampler"
+    if all(f.code == "stall" for f in shown):
+        return "engine"
+    return "numeric" if len(sides) == 1 and not pair.prompt_differs else "unknown"
+
+
+def _is_greedy(pair: ResponsePair, side: Side) -> bool:
+    """Whether the side was asked at temperature 0."""
+    body = pair.candidate_body if side == "candidate" else pair.reference_body
+    temperature = body.get("temperature")
+    return isinstance(temperature, int | float) and temperature == 0
 
 
 def _likeness(pair: ResponsePair, scores: Scores, settings: CompareSettings) -> Verdict:

@@ -25,17 +25,21 @@ TEXTS: dict[str, tuple[str, str]] = {
     "side": ("side", "一侧"),
     "cause": ("probable cause", "可能原因"),
     "cause_help": (
-        "What the findings point at, for the whole answer; no proof, and no claim on the request's settings.",
-        "由发现推断的方向；并非定论，也不涉及请求的设置。",
+        "What the findings point at, for the whole answer; no proof.",
+        "由发现推断的方向；并非定论。",
     ),
     "cause_numeric": (
-        "Numbers behind the tokens are broken or odd, or the text is garbage: kernels, weights, caches.",
-        "词元背后的数值损坏或异常，或文本为乱码：内核、权重、缓存。",
+        "Numbers behind the tokens are broken or odd, the text is garbage, or one side alone loops at "
+        "temperature 0, where the tokens follow from the numbers: kernels, weights, caches.",
+        "词元背后的数值损坏或异常、文本为乱码，或在 temperature 为 0（词元由数值决定）时仅一侧循环：内核、"
+        "权重、缓存。",
     ),
     "cause_sampler": (
         "The choosing of tokens, one after the other, went astray: a loop, a stall, a distribution that "
-        "collapsed, or an answer that hung. A greedy answer loops too: no word on temperature.",
-        "逐词元生成的过程出了问题：循环、停滞、分布坍缩或回答挂起。greedy 回答同样会循环：与温度无关。",
+        "collapsed, or an answer that hung. Not told at temperature 0, where nothing is sampled; only older "
+        "pairs say it there too.",
+        "逐词元采样的过程出了问题：循环、停滞、分布坍缩或回答挂起。temperature 为 0 时不采样，不再给出此原因；"
+        "较旧的回答对仍可能如此显示。",
     ),
     "cause_truncation": ("The answer was cut or ended too early.", "回答被截断或过早结束。"),
     "cause_request": (
@@ -47,7 +51,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "传输中的流：被中断，或事件格式有误。",
     ),
     "cause_memory": ("The endpoint had no memory left.", "端点内存或显存不足。"),
-    "cause_engine": ("The endpoint failed, for no reason that it names.", "端点出错，未说明原因。"),
+    "cause_engine": (
+        "The endpoint failed, for no reason that it names, or it stalled at temperature 0.",
+        "端点出错而未说明原因，或在 temperature 为 0 时停滞。",
+    ),
     "cause_history": (
         "An earlier answer in the conversation already had the fault.",
         "对话中更早的回答已有此故障。",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from compare.result import Family, Finding, Scores, Side, VerdictKind
@@ -121,6 +122,47 @@ def test_verdict(
     assert (verdict.kind, verdict.probable_cause) == (kind, cause)
     assert verdict.reasons
     assert verdict.is_regression == (kind in ("candidate_worse", "candidate_error"))
+
+
+_HANG = _failed(FailureKind.IDLE_TIMEOUT, "30 s", None)
+
+
+def _logits(side: Side, code: str) -> Finding:
+    return Finding(family=Family.LOGITS, code=code, side=side, message="m")
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "candidate", "findings", "cause"),
+    [
+        # No sampler chooses at temperature 0: what one side alone loops on comes of its numbers.
+        ((0, 0), _B, [_C_LOOP], "numeric"),
+        ((0.0, 0.0), _B, [_R_LOOP], "numeric"),
+        ((0, 0), _B, [_C_LOOP, _R_LOOP], "unknown"),
+        ((0, 0), _B, [_C_LOOP, _R_JSON], "numeric"),
+        ((0, 0), _B, [_logits("candidate", "collapse"), _C_LOOP], "numeric"),
+        ((0, 0), _B, [_logits("candidate", "stall")], "engine"),
+        ((0, 0), _HANG, [], "engine"),
+        # A temperature above 0, or none (the endpoint's own), leaves the sampler.
+        ((0.1, 0.1), _B, [_C_LOOP], "sampler"),
+        ((0, 0.1), _B, [_C_LOOP], "sampler"),
+        ((0, None), _HANG, [], "sampler"),
+        ((0.1, 0.1), _B, [_logits("candidate", "stall")], "sampler"),
+    ],
+)
+def test_no_sampler_is_the_cause_at_temperature_0(
+    temperatures: tuple[float | None, float | None],
+    candidate: Observation,
+    findings: list[Finding],
+    cause: str,
+) -> None:
+    reference_body, candidate_body = ({} if one is None else {"temperature": one} for one in temperatures)
+    pair = msgspec.structs.replace(
+        _pair(_A, candidate), reference_body=reference_body, candidate_body=candidate_body
+    )
+    assert judge(pair, Scores(_ALIKE), findings, _SETTINGS).probable_cause == cause
+    # A side that read another prompt may loop on that.
+    other = judge(msgspec.structs.replace(pair, prompt_differs=True), Scores(_ALIKE), findings, _SETTINGS)
+    assert other.probable_cause == ("unknown" if cause == "numeric" else cause)
 
 
 @pytest.mark.parametrize(
