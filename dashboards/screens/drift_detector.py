@@ -27,7 +27,6 @@ from dashboards.shell.context import Context
 from dashboards.shell.figures import known, p_value, unit_of, value
 from dashboards.shell.hostile import in_markdown
 
-MOST_SLICES = 20
 MOST_TESTED = 50
 """Slices with the most pairs: a test takes a millisecond."""
 
@@ -251,7 +250,9 @@ def _tests(context: Context, row: State, samples: Samples, unit: str) -> None:
                 say("drift.p"): p_value(one.p_value),
                 say("drift.p_adjusted", count=len(found)): p_value(one.p_adjusted),
             }
-            for one in found[:MOST_SLICES]
+            for one in found
         ]
         st.dataframe(table_of(rows), hide_index=True)
         st.caption(say("drift.slices_note"))
+        if len(found) == MOST_TESTED:
+            st.caption(say("drift.slices_most", most=MOST_TESTED))

@@ -22,7 +22,7 @@ from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
 
 FAULTS = "faults"
-MOST_SLICES = 25
+MOST_DRAWN = 25
 
 
 def begin_floor(context: Context, row: State) -> None:
@@ -63,7 +63,7 @@ def show_floor(context: Context, detectors: list[State], row: State | None) -> N
     if not found:
         st.info(say(empty))
         return
-    _ranked(context, found[:MOST_SLICES], by, metric)
+    _ranked(context, found, by, metric)
 
 
 def _own(row: State | None) -> str:
@@ -84,7 +84,10 @@ def _ranked(context: Context, found: list[dict[str, Any]], by: str, metric: str)
     shown = [{**row, "slice": visible_line(row["slice"], 60) or "-"} for row in found]
     unit = {FAULTS: say("drift.unit_rate"), "kl_forced": "nats"}.get(metric, say("drift.unit_score"))
     left, right = st.columns([1, 1])
-    draw(charts.excess(shown, say, f"{say('drift.excess')} ({unit})"), left)
+    drawn = shown[:MOST_DRAWN]
+    draw(charts.excess(drawn, say, f"{say('drift.excess')} ({unit})"), left)
+    if len(drawn) < len(shown):
+        left.caption(say("drift.floor_cut", count=len(drawn), all=f"{len(shown):,}"))
     with right:
         keys = [row["slice"] for row in found]
         names = ("slice", "excess", "low", "high", "candidate", "floor", "requests")

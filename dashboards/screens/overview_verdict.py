@@ -16,6 +16,7 @@ from dashboards.charts.drawn import draw
 from dashboards.questions import overview as questions
 from dashboards.questions.pairs import DIMENSIONS
 from dashboards.screens import overview_words as words
+from dashboards.screens.table import table_of
 from dashboards.shell.context import Context
 from dashboards.shell.hostile import in_markdown, visible_line
 from dashboards.words import Words
@@ -135,6 +136,22 @@ def _bounds(context: Context, verdict: ShipVerdict) -> None:
     drawn = [dict(zip(names, (*row, side_of(row[2], row[3])), strict=True)) for row in rows]
     draw(charts.bounds(drawn, margin, say))
     st.caption(say("overview.chart_cut", count=len(slices), all=len(verdict.slices)))
+    if len(slices) < len(verdict.slices):
+        with st.expander(say("overview.slices_all", all=len(verdict.slices))):
+            st.dataframe(table_of([_slice_cells(say, one) for one in verdict.slices]), hide_index=True)
+
+
+def _slice_cells(say: Words, one: SliceBound) -> dict[str, Any]:
+    return {
+        say("overview.chart_slice"): visible_line(words.slice_name(say, one), 80),
+        say("overview.slices_only", side=say("pair.candidate")): one.candidate_only,
+        say("overview.slices_only", side=say("pair.reference")): one.reference_only,
+        say("overview.chart_pairs"): one.pairs,
+        say("overview.chart_excess"): signed(one.excess),
+        say("overview.slices_low"): signed(one.low),
+        say("overview.slices_high"): signed(one.high),
+        say("overview.slices_hold"): one.is_dissenting,
+    }
 
 
 def _dissent(context: Context, verdict: ShipVerdict) -> None:

@@ -127,6 +127,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Slice by slice, least p first (false discovery rate: Benjamini and Hochberg).",
         "逐切片，p 值由小到大（错误发现率：Benjamini–Hochberg）。",
     ),
+    "slices_most": (
+        "At most {most} slices are tested: those with the most pairs.",
+        "最多检验 {most} 个切片：回答对最多的那些。",
+    ),
     "slices_none": (
         "No slice has {least} pairs in both samples.",
         "没有切片在两份样本中都有 {least} 个回答对。",
@@ -163,6 +167,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "bounded_by": ("floor of", "基底来自"),
     "side_reference": ("reference", "参考方"),
     "side_candidate": ("candidate", "候选方"),
+    "floor_cut": (
+        "The chart shows {count} of {all} slices, the largest excess first; the table has all.",
+        "图中为 {all} 个切片中超出量最大的 {count} 个；表中为全部。",
+    ),
     "floor_choose": ("Select a slice to reach its pairs.", "选择切片以查看其回答对。"),
     "to_slice": ("Pairs of {slice}", "{slice} 的回答对"),
 }

@@ -142,10 +142,15 @@ TEXTS: dict[str, tuple[str, str]] = {
     "chart_under": ("under", "低于"),
     "chart_across": ("across it", "跨越"),
     "chart_cut": (
-        "The whole and the {count} of {all} slices with the highest lower bound; bars that end at the "
+        "The whole, and {count} of {all} slices, worst first: by their lower bound. Bars that end at the "
         "edge go on.",
-        "整体及下界最高的 {count} 个切片（共 {all} 个）；止于边缘的条表示超出范围。",
+        "整体，以及 {all} 个切片中最差的 {count} 个（按下界由高到低）；止于边缘的条表示超出范围。",
     ),
+    "slices_all": ("All {all} slices, worst first", "全部 {all} 个切片，最差的在前"),
+    "slices_only": ("only {side} faulty", "仅{side}出错"),
+    "slices_low": ("excess from", "超额自"),
+    "slices_high": ("to", "至"),
+    "slices_hold": ("on hold", "应暂缓"),
     "support": (
         "What supports it: scores, schemas, what served, worst pairs",
         "佐证：评分、模式、服务内容、最差回答对",

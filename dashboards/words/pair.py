@@ -38,8 +38,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The choosing of tokens, one after the other, went astray: a loop, a stall, a distribution that "
         "collapsed, or an answer that hung. Not told at temperature 0, where nothing is sampled; only older "
         "pairs say it there too.",
-        "逐词元采样的过程出了问题：循环、停滞、分布坍缩或回答挂起。temperature 为 0 时不采样，不再给出此原因；"
-        "较旧的回答对仍可能如此显示。",
+        "逐词元采样的过程出了问题：循环、停滞、分布坍缩或回答挂起。temperature 为 0 时不采样，"
+        "不再给出此原因；较旧的回答对仍可能如此显示。",
     ),
     "cause_truncation": ("The answer was cut or ended too early.", "回答被截断或过早结束。"),
     "cause_request": (

@@ -100,7 +100,14 @@ def test_every_page_shows_the_faults_of_the_run(
     firing = len({row["alert_id"] for row in rows["alerts"]})
     assert (firing, len(rows["pairs"]), verdicts["candidate_worse"]) == (8, 48, 17)
     pages = {
-        "Overview": ("Is it safe to ship?", "Hold", "8 alerts are firing", "17 regressions"),
+        "Overview": (
+            "Is it safe to ship?",
+            "Hold",
+            "8 alerts are firing",
+            "17 regressions",
+            "8 of 24 slices, worst first",
+            "All 24 slices, worst first",
+        ),
         "Pairs": ("Pairs 1 to 48, the last ones.",),
         "Pair": ("Choose a pair in the list first.",),
         "Drift": ("What has drifted?", "firing: regression_rate, whole experiment", "Distributions"),
