@@ -60,8 +60,8 @@ def kept_verdict(asked: Asked, series: Series) -> ShipVerdict | None:
 
 
 def firing(asked: Asked, series: Series) -> pd.DataFrame:
-    """The newest MOST_FIRING of the alerts that fire, those first that nobody handles; `count` is of all,
-    `handled` of those that are acknowledged or silenced.
+    """MOST_FIRING of the alerts that fire, those first that nobody handles, of these the critical ones, then
+    the newest; `count` is of all, `handled` of those that are acknowledged or silenced.
     """
     return frame(
         asked,
@@ -71,7 +71,8 @@ def firing(asked: Asked, series: Series) -> pd.DataFrame:
         " countIf(is_acknowledged OR is_silenced) OVER () AS handled FROM alerts_v1"
         " WHERE experiment = {experiment:String}"
         " AND candidate IN ('', {candidate:String}) AND state = 'firing'"
-        " ORDER BY is_acknowledged OR is_silenced, fired_at DESC, dimension = 'experiment' DESC, alert_id"
+        " ORDER BY is_acknowledged OR is_silenced, severity != 'critical', fired_at DESC,"
+        " dimension = 'experiment' DESC, alert_id"
         " LIMIT {most:UInt32}",
         {**series.parameters(), "most": MOST_FIRING},
     )

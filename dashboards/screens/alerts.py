@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -87,7 +87,7 @@ def _filtered(context: Context, known: pd.DataFrame, pending: int) -> pd.DataFra
 
 
 def _listed(context: Context, shown: pd.DataFrame, alert: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The table; the alert that a row was chosen for, else the one given, else the newest."""
+    """The table; the alert that a row was chosen for, else the one given, else the most pressing."""
     if shown.empty:
         return alert
     say = context.say
@@ -97,13 +97,27 @@ def _listed(context: Context, shown: pd.DataFrame, alert: dict[str, Any] | None)
     asked = "" if alert is None else str(alert["alert_id"])
     keys = [str(name) for name in shown["alert_id"]]
     columns = {say("alerts.column_handled"): st.column_config.TextColumn(width="medium")}
-    found = choose_row(table, keys, asked or keys[0], "alerts", rows=MOST_ROWS_SHOWN, columns=columns)
+    pressing = keys[most_pressing(records(shown))]
+    found = choose_row(table, keys, asked or pressing, "alerts", rows=MOST_ROWS_SHOWN, columns=columns)
     st.caption(say("alerts.choose"))
     if len(table) > MOST_ROWS_SHOWN:
         st.caption(say("alerts.rows_more", shown=MOST_ROWS_SHOWN, count=len(table)))
     if alert is not None and found == alert["alert_id"]:
         return alert
     return questions.one(context.reader, context.series.experiment, found)
+
+
+def most_pressing(rows: Sequence[Mapping[Any, Any]]) -> int:
+    """The place of the first alert that fires and that nobody handles, a critical one before a warning; of
+    none such, of those that fire.
+    """
+
+    def order(place: int) -> tuple[bool, bool, bool, int]:
+        row = rows[place]
+        is_handled = bool(row["is_acknowledged"] or row["is_silenced"])
+        return row["state"] != "firing", is_handled, row["severity"] != "critical", place
+
+    return min(range(len(rows)), key=order)
 
 
 def _row(context: Context, row: Mapping[Any, Any]) -> dict[str, Any]:

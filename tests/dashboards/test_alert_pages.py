@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from compare.store.client import Store, open_store
 from compare.store.errors import StoreQueryError
+from dashboards.screens.alerts import most_pressing
 from dashboards.shell import actions
 from dashboards.shell.sign_in import VARIABLE
 from ingest.settings import StoreSettings
@@ -122,6 +123,30 @@ def test_a_range_beyond_all_times_is_the_widest(page: str) -> None:
     assert all("firing" in one.value for one in app.error)
 
 
+def test_the_page_opens_on_the_most_severe_that_fires_and_that_nobody_handles() -> None:
+    def row(state: str, severity: str, handled: str = "") -> dict[str, Any]:
+        return {
+            "state": state,
+            "severity": severity,
+            "is_acknowledged": handled == "acknowledged",
+            "is_silenced": handled == "silenced",
+        }
+
+    rows = [
+        row("firing", "critical", "acknowledged"),
+        row("firing", "critical", "silenced"),
+        row("firing", "warning"),
+        row("resolved", "critical"),
+        row("firing", "critical"),
+        row("firing", "critical"),
+    ]
+    assert most_pressing(rows) == 4
+    assert most_pressing(rows[:4]) == 2
+    assert most_pressing(rows[:2]) == 0
+    assert most_pressing([rows[3], rows[0]]) == 1
+    assert most_pressing([rows[3]]) == 0
+
+
 def test_only_alerts_of_the_time_range_and_state_are_listed() -> None:
     app = open_page("alerts", experiment=EXPERIMENT, state="resolved")
     assert address_of(app)["alert"] == OVER
@@ -145,6 +170,8 @@ def test_acknowledging_is_written_and_shown_at_once(store: Store) -> None:
     assert app.text_input(f"silence-{FIRST}-by").value == "ann [x](y)"
     table = app.dataframe[0].value
     assert list(table["handled"]) == ["acknowledged by ann [x](y)", "", ""]
+    # Who comes next is shown what nobody looks after yet.
+    assert address_of(open_page("alerts", experiment=EXPERIMENT))["alert"] == IN_SLICE
     ((by, note, alert_id),) = store.query(
         "SELECT acted_by, note, alert_id FROM alert_actions_v1 WHERE action = 'ack'"
     ).rows
