@@ -15,6 +15,7 @@ from compare.rollback.show import Status, status_of
 from compare.rollback.snapshots import Snapshot, read_snapshots
 from dashboards.questions import golden as questions
 from dashboards.questions.pairs import REGRESSIONS
+from dashboards.screens.overview_words import stretch
 from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hostile import in_markdown, visible, visible_line
 from dashboards.words import Words
@@ -66,8 +67,12 @@ def commands(context: Context, status: Status | None) -> str:
 
 def _answer(context: Context, status: Status) -> None:
     say, clock, last = context.say, context.clock, status.evaluation
+    age = stretch(say, utc_now() - last.evaluated_at)
+    # What the last look said is no answer once looks are overdue: the headline and the line below say so.
+    is_late = status.answer == "unknown" and not status.is_watched
+    answer = say("golden.answer_not_now", age=age) if is_late else say(f"golden.answer_{status.answer}")
     st.header(
-        f"{MARKS[status.answer]} {say(f'golden.answer_{status.answer}')}",
+        f"{MARKS[status.answer]} {answer}",
         divider=COLOURS[status.answer],
         anchor="rollback",
     )
@@ -77,14 +82,17 @@ def _answer(context: Context, status: Status) -> None:
     count = {"yes": last.held, "no": last.clear}.get(last.says)
     st.caption(
         say(
-            "golden.formula",
+            "golden.formula" if status.is_watched else "golden.formula_past",
             says=say(f"golden.says_{last.says}"),
             row="" if count is None else say("golden.row", count=count),
             time=clock.show(last.evaluated_at),
             who=in_markdown(last.evaluated_by, 60),
             interval=f"{last.interval_s:g}",
+            age=age,
         )
     )
+    if status.is_watched and last.is_called != (last.says == "yes") and last.says != "unknown":
+        st.caption(say("golden.still_called" if last.is_called else "golden.not_yet_called"))
     if not status.is_watched:
         st.warning(say("golden.not_watched"))
 

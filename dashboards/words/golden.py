@@ -4,11 +4,29 @@ TEXTS: dict[str, tuple[str, str]] = {
     "title": ("Golden and rollback", "黄金集与回滚"),
     "answer_called": ("A rollback is called for", "需要回滚"),
     "answer_not_called": ("No rollback is called for", "不需要回滚"),
+    "answer_not_now": (
+        "It cannot be said whether a rollback is called for: nobody has looked for {age}",
+        "无法判断是否需要回滚：已有 {age} 无人评估",
+    ),
     "answer_unknown": ("It cannot be said whether a rollback is called for", "无法判断是否需要回滚"),
     "called_since": ("Call {id} since {time}", "回滚请求 {id}，始于 {time}"),
     "formula": (
         "(A and B) or C says {says}{row}; evaluated {time} by {who}, every {interval} s",
         "(A 且 B) 或 C：{says}{row}；由 {who} 于 {time} 评估，每 {interval} 秒一次；理由按存储的英文原文显示",
+    ),
+    "formula_past": (
+        "At the last evaluation, {time} by {who}, (A and B) or C said {says}{row}. That was {age} ago, with "
+        "one due every {interval} s: it says nothing of now",
+        "最近一次评估（{time}，由 {who}）时，(A 且 B) 或 C：{says}{row}。距今 {age}，而应每 {interval} 秒评估"
+        "一次：不能说明现在的情况；理由按存储的英文原文显示",
+    ),
+    "still_called": (
+        "The call holds until `rollback.clear_evaluations` in a row say no.",
+        "连续 `rollback.clear_evaluations` 次为否之前，回滚请求仍有效。",
+    ),
+    "not_yet_called": (
+        "One is called for once `rollback.hold_evaluations` in a row say yes.",
+        "连续 `rollback.hold_evaluations` 次为是，才会请求回滚。",
     ),
     "row": (", {count} in a row", "，连续 {count} 次"),
     "says_yes": ("yes", "是"),

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,15 +17,19 @@ from streamlit.testing.v1 import AppTest
 from compare.golden.run_log import write_run
 from compare.golden.sets import promote, write_cases
 from compare.result import Family, VerdictKind
-from compare.rollback.condition import Condition, Conditions, to_json
+from compare.rollback import show
+from compare.rollback.condition import Condition, Conditions, Says, to_json
 from compare.rollback.decisions import Decision, Evaluation, write_decision, write_evaluation
 from compare.rollback.snapshots import Snapshot, add
 from compare.store.client import Store, open_store
 from compare.writer import Writer
 from dashboards.questions import golden as questions
 from dashboards.questions.summary import Series
+from dashboards.screens import golden_rollback
 from dashboards.screens.golden_rollback import evidence_rows
+from dashboards.shell.clock import Clock
 from dashboards.shell.sign_in import VARIABLE
+from dashboards.words import Words
 from ingest.observation import Observation
 from ingest.settings import StoreSettings
 from tests.compare import batches
@@ -91,6 +97,11 @@ def _call(store: Store) -> None:
             golden_run_id="run0000" if status else None, golden_set="s" if status else None,
         )  # fmt: skip
         add(store, msgspec.structs.replace(snapshot, golden_status=status))
+
+
+class FakeCall:
+    called_at = None
+    summary = "why"
 
 
 @pytest.fixture
@@ -164,6 +175,43 @@ def test_the_page_tells_of_a_call_and_of_the_newest_run() -> None:
     assert "▼ newly failing 1 · score moved 1 · new 1 · edited 1 · gone 1" in said
     # The reason quotes the hostile answer: control characters are written out.
     assert "\\x1b[31mred" in said and "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    ("minutes", "says", "is_called", "headline", "line"),
+    [
+        (1, "no", False, "✓ No rollback is called for", "(A and B) or C says no, 7 in a row; evaluated"),
+        (1, "yes", False, "✓ No rollback", "once `rollback.hold_evaluations` in a row say yes"),
+        (1, "no", True, "▲ A rollback is called for", "holds until `rollback.clear_evaluations` in a row"),
+        (1, "unknown", False, "? It cannot be said whether a rollback is called for", "or C says unknown;"),
+        (600, "no", False, "? It cannot be said whether a rollback is called for: nobody has looked for 10 h",
+         "(A and B) or C said no, 7 in a row. That was 10 h ago, with one due every 600 s: it says nothing"),
+        (600, "no", True, "▲ A rollback is called for", "(A and B) or C said no, 7 in a row. That was"),
+    ],
+)  # fmt: skip
+def test_the_headline_and_what_the_last_look_said_agree(
+    monkeypatch: pytest.MonkeyPatch, minutes: int, says: Says, is_called: bool, headline: str, line: str
+) -> None:
+    now = datetime.now(UTC)
+    last = Evaluation(
+        experiment="night", candidate="q4", evaluated_at=now - timedelta(minutes=minutes),
+        evaluated_by="host:1", interval_s=600.0, says=says, is_called=is_called,
+        decision_id=CALL if is_called else "", held=1, clear=7, condition_a="quiet", condition_b="quiet",
+        condition_c="quiet", evidence=to_json(CONDITIONS), version=1,
+    )  # fmt: skip
+    monkeypatch.setattr(show, "_changes", lambda store, call: [FakeCall()])
+    monkeypatch.setattr(show, "_untried", lambda changes, told, sinks, at: [])
+    monkeypatch.setattr(show, "read_snapshots", lambda store, experiment: [])
+    monkeypatch.setattr(show, "_told", lambda store, call: [])
+    monkeypatch.setattr(show, "read_approvals", lambda store, call: [])
+    status = show.status_of(cast(Any, None), last, now)
+    said: list[str] = []
+    for name in ("header", "caption", "warning", "markdown"):
+        monkeypatch.setattr(st, name, lambda text, **more: said.append(text))
+    context = SimpleNamespace(say=Words("en"), clock=Clock())
+    golden_rollback._answer(cast(Any, context), status)
+    assert said[0].startswith(headline)
+    assert any(line in one for one in said), said
 
 
 @pytest.mark.usefixtures("_page")
