@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +17,11 @@ _FENCE = re.compile(r"^( *)```(\w*)\s*$")
 _LINK = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(<?([^()\s<>]+(?:\([^()\s]*\))?)>?(?:\s+\"[^\"]*\")?\)")
 _AUTOMATIC = re.compile(r"<(https?://[^<>\s]+)>")
 _SPAN = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+_PROGRAM = re.compile(
+    r"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(?:gnomon|make|git|python3?|pip|pytest|docker|docker-compose|kubectl"
+    r"|curl|clickhouse-client|kafka-topics\.sh|llama-server|vllm|gor|promtool|amtool) \S"
+)
+"""How a command begins, in the text and in blocks that name no language."""
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 
 
@@ -31,13 +34,12 @@ class Block(NamedTuple):
     text: str
 
 
-class Command(NamedTuple):
-    """The words of one `gnomon ...` of a page. A `whole` one can be run as it stands."""
+class Typed(NamedTuple):
+    """One command of shell as a page prints it, without prompt and comment; `line` 0: in the page's text."""
 
     page: Path
     line: int
-    words: tuple[str, ...]
-    whole: bool
+    text: str
 
 
 def name(page: Path) -> str:
@@ -109,25 +111,36 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-def commands(page: Path) -> Iterator[Command]:
-    """Each `gnomon ...` of a page's blocks and of its text."""
+def typed(page: Path) -> list[Typed]:
+    """What the page's blocks tell one to type, in their order, then what its text does.
+
+    Each line of a block of shell is a command. A block of no language is one of shell if its first line
+    begins with `$ ` or names a program; after `$ ` come answers, so only lines with it are commands.
+    """
+    found: list[Typed] = []
     for block in blocks(page):
-        if block.language not in ("", "sh"):
+        text = re.sub(r"\\\n\s*", lambda cut: " " + "\0" * cut[0].count("\n"), block.text)
+        lines = [
+            (block.line + text[: start.start()].count("\n") + text[: start.start()].count("\0"), start[0])
+            for start in re.finditer(r"^.*\S.*$", text, re.MULTILINE)
+        ]
+        if block.language == "" and lines and lines[0][1].startswith("$ "):
+            lines = [(number, line[2:]) for number, line in lines if line.startswith("$ ")]
+        elif block.language != "sh" and not (block.language == "" and lines and _PROGRAM.match(lines[0][1])):
             continue
-        text = re.sub(r"\\\n\s*", " ", block.text)
-        for number, line in enumerate(text.splitlines(), block.line):
-            found = re.match(r"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(gnomon .*)", line.strip())
-            # `[--option X]` is how a synopsis writes what may be left out; `...` is said, not typed.
-            if found and " [-" not in found[1]:
-                yield Command(page, number, _words(found[1]), whole=True)
-    for span in spans(page):
-        if re.match(r"gnomon [a-z]", span) and " [-" not in span:
-            yield Command(page, 0, _words(span), whole=False)
+        found += [
+            Typed(page, number, told)
+            for number, line in lines
+            if (told := _uncommented(line.replace("\0", "")))
+        ]
+    return found + [Typed(page, 0, span) for span in spans(page) if _PROGRAM.match(span)]
 
 
-def _words(line: str) -> tuple[str, ...]:
-    words = shlex.split(line, comments=True)
-    for end in (">", "|", "&&", ">>", "2>"):
-        if end in words:
-            words = words[: words.index(end)]
-    return tuple(words)
+def _uncommented(line: str) -> str:
+    """The line without what follows ` # ` outside of quotes, spaces made one."""
+    for mark in re.finditer(r"(?:^|\s)#", line):
+        before = line[: mark.start()]
+        if before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
+            line = before
+            break
+    return re.sub(r"\s+", " ", line).strip()
