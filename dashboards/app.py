@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboards.connection import connect
 from dashboards.screens import SCREENS
-from dashboards.shell import sign_in, states
+from dashboards.shell import browser, sign_in, states
 from dashboards.shell.address import Address
 from dashboards.shell.clock import Clock, all_zones, is_zone
 from dashboards.shell.context import Context, choose_series, choose_window, utc_now
@@ -87,6 +87,8 @@ def around(say: Words, pages: Pages, address: Address, visitor: sign_in.Visitor)
         clock = choose_zone(address, say)
         window = choose_window(address, clock, say, utc_now())
     choose_language(say)
+    with st.sidebar:
+        browser.copy_plain()
     if series is None or window is None or clock is None:
         st.info(say("shell.empty"))
         return None

@@ -14,7 +14,7 @@ from compare.store.errors import StoreQueryError
 from dashboards.questions import alerts as questions
 from dashboards.shell import actions, states
 from dashboards.shell.context import Context, utc_now
-from dashboards.shell.hostile import in_markdown, visible
+from dashboards.shell.hostile import in_code, in_markdown, visible
 from ingest.errors import GnomonError
 
 DONE = "alert action done"
@@ -228,7 +228,7 @@ def _end(context: Context, length: str, text: str) -> datetime | None:
     try:
         return context.clock.parse(text)
     except (ValueError, OverflowError):
-        st.warning(context.say("alerts.until_bad", text=in_markdown(text)))
+        st.warning(context.say("alerts.until_bad", text=in_code(text)))
         return None
 
 

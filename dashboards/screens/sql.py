@@ -18,7 +18,7 @@ from dashboards.shell import states
 from dashboards.shell.address import LONGEST_VALUE
 from dashboards.shell.context import Context, utc_now
 from dashboards.shell.hidden_text import TextHidden
-from dashboards.shell.hostile import in_markdown, visible
+from dashboards.shell.hostile import in_code, in_markdown, visible
 from dashboards.shell.reader import Cancelled
 from dashboards.words.recipes import question_of
 from ingest.errors import FatalError, RetryError
@@ -164,7 +164,7 @@ def _bad_value(context: Context, error: BadValueError) -> str:
         name=in_markdown(error.name),
         low=error.low,
         high=error.high,
-        value=in_markdown(error.value),
+        value=in_code(error.value) or "“”",
     )
 
 
@@ -200,7 +200,7 @@ def _answered(context: Context, statement: Statement, *, is_wanted: bool) -> Ans
     if not statement.sql:
         raise _NotSent(context.say("sql_box.empty"))
     if reason := questions.why_refused(statement.sql):
-        raise _NotSent(context.say("sql_box.refused", reason=in_markdown(reason, 300)))
+        raise _NotSent(context.say("sql_box.refused"), reason)
     began = time.monotonic()
     try:
         result = questions.run(context.reader, statement, is_wanted=is_wanted)
@@ -217,7 +217,10 @@ def _answered(context: Context, statement: Statement, *, is_wanted: bool) -> Ans
 def _explain(context: Context, statement: Statement, error: Exception, *, is_own: bool) -> None:
     say, instead = context.say, _INSTEAD_OWN if is_own else _INSTEAD
     if isinstance(error, _NotSent):
-        st.error(str(error))
+        headline, *reasons = map(str, error.args)
+        st.error(headline)
+        if reasons:
+            st.text(visible("\n".join(reasons), 2_000))
     elif isinstance(error, FatalError):
         _refused(context, statement.sql, error, is_own=is_own)
     else:

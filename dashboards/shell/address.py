@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboards.shell import browser
 from dashboards.shell.browser import Said
-from dashboards.shell.hostile import in_markdown, visible_line
+from dashboards.shell.hostile import in_code, in_markdown, visible_line
 from dashboards.words import Words
 
 T = TypeVar("T")
@@ -82,16 +82,16 @@ class Address:
 
     def say_left_out(self, name: str, value: str) -> None:
         """Say that the value is nothing that is known, and that the page is as without it."""
-        self._tell(self._say("shell.link_left_out", name=in_markdown(name), value=in_markdown(value)))
+        self._tell(self._say("shell.link_left_out", name=in_markdown(name), value=in_code(value)))
 
     def say_instead(self, name: str, value: str, shown: str) -> None:
         """Say that the value is nothing that is known, and what is shown instead (Markdown)."""
-        value = in_markdown(value)
+        value = in_code(value)
         self._tell(self._say("shell.link_instead", name=in_markdown(name), value=value, shown=shown))
 
     def say_no_number(self, name: str, value: str) -> None:
         """Say that the value is no number, or none that it may be, and counts as nothing."""
-        self._tell(self._say("shell.link_no_number", name=in_markdown(name), value=in_markdown(value)))
+        self._tell(self._say("shell.link_no_number", name=in_markdown(name), value=in_code(value)))
 
     def keep(self, name: str, *values: str) -> None:
         """Write the parameter as these values; none leaves it out."""
@@ -219,7 +219,7 @@ class Address:
         missing = [value for value in st.session_state.get(name, ()) if value not in options]
         if given is not None:
             for value in missing:
-                told = in_markdown(value)
+                told = in_code(value)
                 self._tell(self._say("shell.link_kept", name=in_markdown(name), value=told))
         texts = {option: show(option) for option in options}
         # Two of one text are one to Streamlit.

@@ -40,6 +40,18 @@ sessionStorage.removeItem("gnomon link");
 const isRoot = !location.search && !given.pages.includes(location.pathname.split("/").pop() || "/");
 if (link && link !== location.href && isRoot) location.replace(link);
 """
+# Labels and notes have joiners without width, which keep Markdown and narrow places from what they would do
+# with the text: whoever copies it wants the text.
+_COPY_PLAIN = """
+if (window.gnomonCopies) return;
+window.gnomonCopies = true;
+document.addEventListener("copy", (event) => {
+  const text = String(getSelection());
+  if (!text.includes("\\u2060")) return;
+  event.clipboardData.setData("text/plain", text.replaceAll("\\u2060", ""));
+  event.preventDefault();
+});
+"""
 
 
 def replace_address(page: str, pages: Sequence[str], before: Sequence[Said], after: Said) -> None:
@@ -59,6 +71,11 @@ def keep_link() -> None:
 def follow_link(pages: Sequence[str]) -> None:
     """Turn to the address that was noted before the sign-in, once, unless another was asked for since."""
     _run(_FOLLOW_LINK, pages=pages)
+
+
+def copy_plain() -> None:
+    """Let texts that are copied be free of joiners without width, U+2060."""
+    _run(_COPY_PLAIN)
 
 
 def _run(script: str, **given: Any) -> None:

@@ -15,7 +15,7 @@ from dashboards.questions import summary
 from dashboards.questions.pair import PairKey
 from dashboards.shell.address import Address
 from dashboards.shell.clock import Clock
-from dashboards.shell.hostile import in_markdown
+from dashboards.shell.hostile import in_code, in_markdown
 from dashboards.shell.reader import Reader
 from dashboards.shell.sign_in import Visitor
 from dashboards.words import Words
@@ -152,7 +152,7 @@ def _time(text: str, clock: Clock, say: Words) -> datetime | None:
     try:
         return clock.parse(text)
     except (ValueError, OverflowError):
-        st.sidebar.warning(say("shell.window_bad", text=in_markdown(text)))
+        st.sidebar.warning(say("shell.window_bad", text=in_code(text)))
         return None
 
 

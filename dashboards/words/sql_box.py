@@ -39,7 +39,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Too long for the address bar: a link to this page will not have the statement.",
         "语句过长，无法放入地址栏：本页链接将不包含该语句。",
     ),
-    "refused": ("This statement is not sent: {reason}.", "未发送此语句：{reason}。"),
+    "refused": ("This statement is not sent.", "未发送此语句。"),
     "empty": ("Write a statement first.", "请先输入语句。"),
     "error": ("The store could not run it.", "存储无法执行。"),
     "error_at": (

@@ -172,8 +172,8 @@ def test_a_letters_bytes_are_read_on_demand_only() -> None:
 @pytest.mark.usefixtures("page")
 def test_a_letter_that_is_none_is_said() -> None:
     text = words(open_page("operations", experiment="busy", letter="abc", input_price="-1"))
-    assert "letter of the link is not known here (any more): “abc”. It is left out" in text
-    assert "input\\_price of the link is no number that it may be: “\\-1”" in text
+    assert "letter of the link is not known here (any more): “` abc `”. It is left out" in text
+    assert "input\\_price of the link is no number that it may be: “` -1 `”" in text
 
 
 @pytest.mark.usefixtures("page")

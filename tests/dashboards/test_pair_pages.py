@@ -60,21 +60,21 @@ def test_what_a_link_does_not_get_is_said_in_one_warning(store: pytest.MonkeyPat
     (warning,) = app.warning
     said = " of the link is not known here (any more): "
     assert warning.value.split("\n\n") == [
-        f"candidate{said}“q5”. Shown instead: night\\: q4",
-        f"zone{said}“Mars\\/Base”. Shown instead: UTC",
-        f"window{said}“2h”. Shown instead: Everything kept",
-        f"verdict{said}“good”. It stays chosen, but nothing matches it.",
-        f"sort{said}“\\*best\\*”. Shown instead: severity, regressions first",
-        "severity\\_min of the link is no number that it may be: “2”. It is left out.",
-        f"page{said}“?”. Shown instead: First page",
+        f"candidate{said}“` q5 `”. Shown instead: night\\: q4",
+        f"zone{said}“` Mars/Base `”. Shown instead: UTC",
+        f"window{said}“` 2h `”. Shown instead: Everything kept",
+        f"verdict{said}“` good `”. It stays chosen, but nothing matches it.",
+        f"sort{said}“` *best* `”. Shown instead: severity, regressions first",
+        "severity\\_min of the link is no number that it may be: “` 2 `”. It is left out.",
+        f"page{said}“` ? `”. Shown instead: First page",
     ]
     # The address is what is shown now.
     assert address_of(app)["candidate"] == "q4"
     assert not app.run().warning
     assert not open_page("pairs", candidate="q4").warning
     lost = open_page("", experiment="day", margin="7").warning[0]
-    assert lost.value.split("\n\n")[0] == f"experiment{said}“day”. Shown instead: night\\: q4"
-    assert f"margin{said}“7”" in lost.value
+    assert lost.value.split("\n\n")[0] == f"experiment{said}“` day `”. Shown instead: night\\: q4"
+    assert f"margin{said}“` 7 `”" in lost.value
 
 
 def test_the_list_searches_texts_only_for_who_may_see_them(store: pytest.MonkeyPatch) -> None:
@@ -131,9 +131,9 @@ def test_a_role_without_texts_sees_the_numbers(store: pytest.MonkeyPatch) -> Non
     ("changes", "expected"),
     [
         ({"offset": 999}, "This pair is not in the store (any more)."),
-        ({"offset": "x"}, "offset of the link is no number that it may be: “x”."),
-        ({"offset": "-1"}, "offset of the link is no number that it may be: “\\-1”."),
-        ({"partition": 2**32}, "partition of the link is no number that it may be: “4294967296”."),
+        ({"offset": "x"}, "offset of the link is no number that it may be: “` x `”."),
+        ({"offset": "-1"}, "offset of the link is no number that it may be: “` -1 `”."),
+        ({"partition": 2**32}, "partition of the link is no number that it may be: “` 4294967296 `”."),
         ({"topic_id": "", "partition": "", "offset": ""}, "Choose a pair in the list first."),
     ],
 )

@@ -42,6 +42,16 @@ text_readers = ["{READER}"]
 """
 PAIR = "/pair?topic_id=topic-1&partition=0&offset=4"
 
+COPIED = """() => {
+    const note = [...document.querySelectorAll("[data-testid=stCaptionContainer]")]
+        .find((one) => one.textContent.includes("Signed in as"));
+    getSelection().selectAllChildren(note);
+    const event = new ClipboardEvent("copy",
+        {clipboardData: new DataTransfer(), bubbles: true, cancelable: true});
+    note.dispatchEvent(event);
+    return event.clipboardData.getData("text/plain").trim();
+}"""
+
 
 @contextmanager
 def provider() -> Iterator[str]:
@@ -111,6 +121,9 @@ def test_a_reader_of_texts_signs_in_reads_and_signs_out(page: Page, explorer: st
     expect(page.get_by_role("heading", name=re.compile("^Pair "))).to_be_visible()
     expect(page).to_have_url(re.compile(r"/pair\?.*offset=4"))
     expect(page.get_by_role("group").filter(has_text="document.title").first).to_be_visible()
+
+    # What is copied has no joiner.
+    assert page.evaluate(COPIED) == f"Signed in as {READER}"
 
     page.get_by_role("button", name="Sign out").click()
     # The provider asks whether its own session is to end too.

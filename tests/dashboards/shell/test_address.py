@@ -170,14 +170,14 @@ def test_what_does_not_fit_is_said_and_the_first_few_are_named() -> None:
     (warning,) = opened(one="<b>", number="inf", on="yes", choice="", text="any").warning
     said = " of the link is not known here (any more): "
     assert warning.value.split("\n\n") == [
-        f"one{said}“\\<b\\>”. Shown instead: b",
-        "number of the link is no number that it may be: “inf”. It is left out.",
-        f"on{said}“yes”. It is left out; the page shows what it shows without it.",
+        f"one{said}“` <b> `”. Shown instead: b",
+        "number of the link is no number that it may be: “` inf `”. It is left out.",
+        f"on{said}“` yes `”. It is left out; the page shows what it shows without it.",
         f"choice{said}“”. Shown instead: first",
     ]
     (warning,) = opened(many=[str(number) for number in range(11)]).warning
     assert warning.value.split("\n\n")[7:] == [
-        f"many{said}“7”. It stays chosen, but nothing matches it.",
+        f"many{said}“` 7 `”. It stays chosen, but nothing matches it.",
         "And 3 more values of the link.",
     ]
     assert not opened(**LINK).warning

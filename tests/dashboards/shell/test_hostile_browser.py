@@ -72,6 +72,16 @@ def test_every_text_is_there_to_read_in_markdown_and_notes(page: Page) -> None:
             assert " ".join(shown.split()) in " ".join(place.inner_text().replace(JOINER, "").split())
 
 
+def test_an_error_is_copied_as_it_is(page: Page) -> None:
+    for number, text in enumerate(TEXTS):
+        shown = " ".join(visible_line(text, 400).split())
+        (place,) = page.get_by_text(f"error {number} ").all()
+        copied = " ".join(place.inner_text().split())
+        # Streamlit looks for its icons in code too.
+        assert (JOINER in copied) == (":material/" in text)
+        assert copied.replace(JOINER, "") == f"error {number} {shown} end"
+
+
 def test_controls_and_directions_are_written_out(page: Page) -> None:
     everything = page.evaluate("() => document.body.textContent")
     for hidden in ("\x1b", "\x07", "\u202e", "\u202c", "\u2066", "\u2069", "\u200b"):
