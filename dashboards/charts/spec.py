@@ -1,7 +1,7 @@
 """Parts of a Vega-Lite chart as plain dicts.
 
-Altair takes 20 to 30 ms of a processor for each chart of a page, most of it for copies of its own objects,
-and a frame that goes beside it 5 ms more. A chart that is a dict, with its rows inside, takes one.
+Altair would take 20 to 30 ms of a processor for each chart of a page, most of it for copies of its own
+objects, and a frame that goes beside it 5 ms more. A chart that is a dict, with its rows inside, takes one.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dashboards.asked import records
-from dashboards.charts import alerts, drift, golden, operations, overview, pair
+from dashboards.charts import alerts, drift, golden, operations, overview, pair, sql_box
 from dashboards.shell.clock import Clock
 from dashboards.words import Words
 
@@ -121,6 +121,44 @@ def test_the_charts_of_the_overview_fit_the_schema() -> None:
     for form, marks in ((".4f", [(at, "q4 to q5")]), (".1%", []), (",.0f", [])):
         lines: list[overview.Line] = [("q4", "#111", [0.1], [30]), ("fp16", "#222", [None], [0])]
         check(overview.over_time([at], lines, "rate", marks, "UTC", SAY, form))
+
+
+PICKED = pd.DataFrame(
+    {
+        "at (UTC)": pd.to_datetime(["2026-03-01T10:00", "NaT", "2026-03-01T12:30"]),
+        "a.b[0]": [1.5, float("nan"), float("inf")],
+        "name": ["z", "a", "z"],
+        "is": [True, False, True],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", sql_box.KINDS)
+@pytest.mark.parametrize("by", ["", "name", "is"])
+@pytest.mark.parametrize("x", list(PICKED))
+def test_the_chart_of_picked_columns_fits_the_schema(x: str, by: str, kind: sql_box.Kind) -> None:
+    check(sql_box.picked(PICKED, x, "a.b[0]", by, kind, (x, "a.b[0]")))
+
+
+def test_picked_columns_are_drawn_as_they_are_and_told_apart_by_more_than_a_colour() -> None:
+    (line,) = sql_box.picked(PICKED, "at (UTC)", "a.b[0]", "name", "line", ("when", "what"))["layer"]
+    assert line["data"]["values"] == [
+        {"x": "2026-03-01T10:00:00.000", "y": 1.5, "by": "z"},
+        {"x": None, "y": None, "by": "a"},
+        {"x": "2026-03-01T12:30:00.000", "y": None, "by": "z"},
+    ]
+    parts = line["encoding"]
+    assert [parts[name]["title"] for name in ("x", "y")] == ["when", "what"]
+    assert parts["strokeDash"]["scale"] == {"domain": ["a", "z"], "range": [[1, 0], [6, 3]]}
+    (bar,) = sql_box.picked(PICKED, "name", "a.b[0]", "is", "bar", ("n", "v"))["layer"]
+    # Names stand in the order of the rows; bars begin at nothing.
+    assert (bar["encoding"]["x"]["type"], bar["encoding"]["x"]["sort"]) == ("nominal", None)
+    assert bar["encoding"]["y"]["scale"] == {"zero": True}
+    assert bar["encoding"]["xOffset"]["sort"] == ["False", "True"]
+    (points,) = sql_box.picked(PICKED, "a.b[0]", "a.b[0]", "name", "points", ("n", "v"))["layer"]
+    assert points["encoding"]["x"]["scale"] == points["encoding"]["y"]["scale"] == {"zero": False}
+    assert points["encoding"]["shape"]["scale"]["range"] == ["circle", "square"]
+    assert [sql_box.default_kind(PICKED[name]) for name in PICKED] == ["line", "points", "bar", "bar"]
 
 
 def test_outcomes_of_a_step_are_stacked_in_their_order_and_times_are_the_zones() -> None:

@@ -130,7 +130,7 @@ def check_dashboard(one: Installed) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=30)
     # What its pages draw with is there.
-    one.run("-c", "import altair, cachetools, pandas, streamlit")
+    one.run("-c", "import cachetools, pandas, streamlit")
 
 
 def check_embed(one: Installed) -> None:
