@@ -54,3 +54,10 @@ def scene(
             made.put_rollback(store, folder)
             full.known = made.answers(store)
             yield folder, store
+
+
+@pytest.fixture
+def own_broker() -> Iterator[EmbeddedBroker]:
+    """A broker of its own: the pages' topics have fixed names."""
+    with EmbeddedBroker() as running:
+        yield running

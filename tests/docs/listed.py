@@ -15,8 +15,8 @@ class Elsewhere(NamedTuple):
 
 
 _SERVICE = "it runs until SIGTERM: as a process, with a broker and endpoints"
-_SERVICES = ("tests/compare/cli/test_watch.py", "tests/integration/test_operations.py")
-_RUN = ("tests/integration/test_pipeline_on_real_parts.py",)
+_SERVICES = ("tests/docs/test_services.py",)
+_FOLLOWED = ("tests/docs/test_quickstarts.py", "tests/docs/slow_quickstarts.py")
 _BENCH = "it measures, for minutes, on a machine that is left alone"
 _NO_GPU = "the engine needs a GPU"
 
@@ -27,11 +27,13 @@ ELSEWHERE = (
     Elsewhere(r"(\.venv/bin/)?gnomon dashboard( .+)?", _SERVICE, _SERVICES),
     Elsewhere(r"curl -s http://127\.0\.0\.1:9464/\w+", "it asks the service", _SERVICES),
     Elsewhere(r"python -m compare\.operations\.probe URL", "it asks the service", _SERVICES),
-    Elsewhere(r"gnomon doctor( --config gnomon\.toml)?", "it asks real endpoints, twenty times each", _RUN),
+    Elsewhere(
+        r"gnomon doctor( --config gnomon\.toml)?", "it asks real endpoints, twenty times each", _FOLLOWED
+    ),
     Elsewhere(
         r"gnomon verdict --experiment (q4-trial|awq-on-sglang) --margin 0\.5%",
         "its pairs are those that the page makes",
-        _RUN,
+        _FOLLOWED,
     ),
     Elsewhere(r"gnomon demo", "three to six minutes: make runs it", ("make demo", "tests/compare/demo")),
     Elsewhere(r"gnomon sql --format csv", "it names an option", ("docs/sql-access.md",)),
@@ -60,11 +62,13 @@ ELSEWHERE = (
         ("tests/packaging/test_compose.py", "docker-compose.yml"),
     ),
     Elsewhere(r"kubectl apply .+", "it needs a cluster", ("tests/packaging/test_kubernetes.py",)),
-    Elsewhere(r"kafka-topics\.sh .+", "Kafka's own program", _RUN),
+    Elsewhere(r"kafka-topics\.sh .+", "Kafka's own program: made by its protocol instead", _FOLLOWED),
     Elsewhere(r"gor .+", "it listens to a network", ("tests/ingest/test_decode_formats.py",)),
-    Elsewhere(r"llama-server .+", "a program of llama.cpp", _RUN),
-    Elsewhere(r"vllm serve .+", _NO_GPU, ("tests/fixtures/fake_vllm.py",)),
-    Elsewhere(r"python -m sglang\.launch_server .+", _NO_GPU, ("tests/fixtures/fake_vllm.py",)),
+    Elsewhere(
+        r"llama-server .+", "llama.cpp's package has its server only: run with the same options", _FOLLOWED
+    ),
+    Elsewhere(r"vllm serve .+", _NO_GPU, _FOLLOWED),
+    Elsewhere(r"python -m sglang\.launch_server .+", _NO_GPU, _FOLLOWED),
 )
 
 

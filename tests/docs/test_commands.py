@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import io
+import os
 import re
 import shlex
 import sys
-import warnings
 from pathlib import Path
 
 import click
 import pytest
 
-from compare.cli.main import cli, main
+from compare.cli.main import cli
 from compare.controls import order, pauses
 from compare.store.client import Store
 from ingest.settings import StoreSettings
 from tests.docs import scene as made
 from tests.docs.listed import ELSEWHERE, Elsewhere, elsewhere
-from tests.docs.pages import PAGES, ROOT, Typed, name, typed
+from tests.docs.pages import PAGES, ROOT, Typed, blocks, name, typed
 from tests.docs.placeholders import filled, forms
+from tests.docs.terminal import BIN, in_bash, ran
 
 RECIPES = ROOT / "docs" / "recipes.md"
 # Last, for the other pages know of one experiment in the store; a replay of the first makes another, and the
@@ -32,6 +32,22 @@ EXIT_CODES = (
     (r"gnomon rollback status", 1),
     (r"gnomon golden run --set core", 1),
 )
+ACCESS = ROOT / "docs" / "sql-access.md"
+SHELL = {one.text for one in typed(ACCESS) if one.line and not one.text.startswith("gnomon ")}
+"""Lines of one script."""
+CLIENT = """
+import os, sys, urllib.parse, urllib.request
+given = sys.argv[sys.argv.index("--query") + 1] if "--query" in sys.argv else sys.stdin.read()
+bare = "\\n".join(line for line in given.splitlines() if not line.startswith("--"))
+for one in filter(None, map(str.strip, bare.split(";"))):
+    sql = " ".join(one.split())
+    asked = urllib.parse.urlencode({"query": "SELECT formatQuerySingleLine({sql:String})", "param_sql": sql})
+    request = urllib.request.Request(f"{os.environ['URL']}/?{asked}")
+    request.add_header("X-ClickHouse-Key", os.environ["TOKEN"])
+    print("read", urllib.request.urlopen(request).read().decode().strip())
+"""
+"""Has each statement read by the engine's parser, through the port of the embedded store."""
+
 Scene = tuple[Path, Store]
 
 
@@ -78,29 +94,6 @@ def only_names(text: str) -> bool:
     return all(word.startswith("-") for word in words)
 
 
-def ran(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a `gnomon ...` of the current folder; `> FILE` goes to written/."""
-    words = shlex.split(text)[1:]
-    file = words[words.index(">") + 1] if ">" in words else None
-    sys.stdin = io.StringIO("y\n")
-    try:
-        with warnings.catch_warnings():
-            # As for a person who types it.
-            warnings.simplefilter("ignore")
-            main(words[: words.index(">")] if file else words)
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-    else:
-        raise AssertionError(f"{text} did not end")
-    finally:
-        sys.stdin = sys.__stdin__
-    out, err = capsys.readouterr()
-    if file:
-        Path("written").mkdir(exist_ok=True)
-        Path("written", file).write_text(out, encoding="utf-8")
-    return code, out, err
-
-
 def problem(place: Typed, text: str, store: Store, capsys: pytest.CaptureFixture[str]) -> str:
     """What is wrong with a command; empty if it does its job."""
     try:
@@ -133,6 +126,46 @@ def test_each_command_does_its_job(
     for held in pauses(store):
         order(store, "resume", held.scope, ordered_by="test", reason="")
     assert wrong == {}
+
+
+def test_the_blocks_of_shell_do_their_job(scene: Scene) -> None:
+    """docs/sql-access.md reaches the store with curl and makes a server's roles, block after block.
+
+    No ClickHouse server runs here: in place of `clickhouse-client` the engine's parser reads the statements.
+    """
+    folder, _ = scene
+    (folder / "bin").mkdir()
+    client = folder / "bin" / "clickhouse-client"
+    client.write_text(f"#!{sys.executable}\n{CLIENT}", encoding="utf-8")
+    client.chmod(0o755)
+    scripts = [block.text for block in blocks(ACCESS) if block.language == "sh"][1:]
+    path = {"PATH": f"{client.parent}:{BIN}:{os.environ['PATH']}"}
+    told = in_bash("\n".join(["set -a", *scripts]), folder, path)
+    lines = told.splitlines()
+    assert lines[0] == "Ok."
+    assert int(lines[1]) > 48
+    assert lines[2] == '{"a":42}'
+    assert lines[3].startswith('"experiment",')
+    read = [line.removeprefix("read ") for line in lines if line.startswith("read ")]
+    assert len(read) > 30
+    assert {line.split()[0] for line in read} == {"CREATE", "GRANT"}
+
+
+@pytest.mark.parametrize(
+    "text", [text for text in COMMANDS if text.startswith("make ") and not elsewhere(text)]
+)
+def test_make_knows_the_target(text: str) -> None:
+    """Without running its recipe: `make test` is what runs this test."""
+    assert in_bash(text.replace("make", "make -n", 1), ROOT)
+
+
+def test_every_command_is_run_or_listed() -> None:
+    left = {
+        text
+        for text, one in COMMANDS.items()
+        if not (is_ours(text) or text.startswith("make ") or text in SHELL or elsewhere(one.text))
+    }
+    assert left == set()
 
 
 @pytest.mark.parametrize("one", ELSEWHERE, ids=lambda one: one.command)
