@@ -171,7 +171,8 @@ class Address:
         named = {write(option): option for option in options}
         if given is not None and given[:1] and given[0] in named:
             st.session_state[name] = named[given[0]]
-        elif st.session_state.get(name) not in options:
+        elif given == [] or st.session_state.get(name) not in options:
+            # A link that leaves it out shows the same to whoever opens it: the default.
             st.session_state[name] = options[0] if default is None else default
         self.retell(name)
         chosen: T = place.selectbox(label, options, format_func=show, key=name)

@@ -202,6 +202,16 @@ def test_what_is_changed_is_written_and_a_later_link_goes_before_it() -> None:
     assert app.query_params["text"] == "two words"
 
 
+def test_a_link_that_leaves_values_out_shows_their_defaults_also_to_who_had_others() -> None:
+    app = opened(**LINK)
+    for name in list(app.query_params):
+        del app.query_params[name]
+    app.query_params["text"] = "other"
+    app.run()
+    assert chosen(app) == NOTHING | {"text": "other"}
+    assert address_of(app) == {"one": "b", "text": "other"}
+
+
 def test_a_number_is_written_with_all_its_digits() -> None:
     app = opened(number="0.12345678")
     assert chosen(app)["number"] == 0.12345678
