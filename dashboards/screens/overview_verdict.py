@@ -60,6 +60,9 @@ def show_verdict(context: Context) -> ShipVerdict | None:
     with right:
         _bounds(context, verdict)
     _dissent(context, verdict)
+    if len(verdict.slices) > MOST_BARS and verdict.excess is not None:
+        with st.expander(context.say("overview.slices_all", all=len(verdict.slices))):
+            st.dataframe(table_of([_slice_cells(say, one) for one in verdict.slices]), hide_index=True)
     with st.expander(say("overview.support")):
         _support(context, verdict)
     return verdict
@@ -136,9 +139,6 @@ def _bounds(context: Context, verdict: ShipVerdict) -> None:
     drawn = [dict(zip(names, (*row, side_of(row[2], row[3])), strict=True)) for row in rows]
     draw(charts.bounds(drawn, margin, say))
     st.caption(say("overview.chart_cut", count=len(slices), all=len(verdict.slices)))
-    if len(slices) < len(verdict.slices):
-        with st.expander(say("overview.slices_all", all=len(verdict.slices))):
-            st.dataframe(table_of([_slice_cells(say, one) for one in verdict.slices]), hide_index=True)
 
 
 def _slice_cells(say: Words, one: SliceBound) -> dict[str, Any]:
