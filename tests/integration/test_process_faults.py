@@ -68,7 +68,8 @@ def test_a_second_service_on_the_group_takes_over_work_under_way_and_nothing_is_
 def test_a_full_disk_under_its_log_costs_log_lines_only(
     bench: Bench, stubs: tuple[StubEndpoint, StubEndpoint], tmp_path: Path
 ) -> None:
-    bench.produce([envelope(f"r{n}", f"question {n}") for n in range(60)] + [b"\xff broken"])
+    # The broken one first: the last may not be taken up before the stop.
+    bench.produce([b"\xff broken", *(envelope(f"r{n}", f"question {n}") for n in range(60))])
     config = config_of(bench, tmp_path / "gnomon.toml")
     command = "from compare.cli.main import main; main()"
     environ = {k: v for k, v in os.environ.items() if not k.startswith("GNOMON_")}
