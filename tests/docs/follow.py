@@ -87,7 +87,7 @@ class Reader:
 def followed(reader: Reader) -> dict[str, str]:
     """Type each `gnomon ...` of the page's blocks; gives what the short ones printed.
 
-    The explorer is left out: tests/docs/test_services.py starts it with the same words.
+    The explorer is left out: tests/docs/slow_services.py starts it with the same words.
     """
     told: dict[str, str] = {}
     with ExitStack() as services:
@@ -104,7 +104,7 @@ def followed(reader: Reader) -> dict[str, str]:
                     service.wait_for(lambda: reader.counted() == REQUESTS)
             else:
                 # Some requests are too few to be sure.
-                told[text] = reader.types(text, code=3 if " verdict " in text else 0)
+                told[text] = reader.types(text, code=3 if text.startswith("gnomon verdict ") else 0)
     (sums,) = (out for text, out in told.items() if "accounting_v1" in text)
     assert sums.split("\n")[2].split() == [str(REQUESTS), str(REQUESTS), "0", "0", "0", "0"]
     return told

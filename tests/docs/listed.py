@@ -15,13 +15,13 @@ class Elsewhere(NamedTuple):
 
 
 _SERVICE = "it runs until SIGTERM: as a process, with a broker and endpoints"
-_SERVICES = ("tests/docs/test_services.py",)
+_SERVICES = ("tests/docs/slow_services.py",)
 _FOLLOWED = ("tests/docs/test_quickstarts.py", "tests/docs/slow_quickstarts.py")
 _BENCH = "it measures, for minutes, on a machine that is left alone"
 _NO_GPU = "the engine needs a GPU"
 
 ELSEWHERE = (
-    Elsewhere(r"gnomon run( --config gnomon\.toml)?( --no-alerts)?", _SERVICE, _SERVICES),
+    Elsewhere(r"gnomon run( --config gnomon\.toml)?( --no-alerts)?", _SERVICE, _SERVICES + _FOLLOWED),
     Elsewhere(r"gnomon watch( --config gnomon\.toml)?( --port 9465)?", _SERVICE, _SERVICES),
     Elsewhere(r"gnomon watch --dir FOLDER --experiment E", _SERVICE, _SERVICES),
     Elsewhere(r"(\.venv/bin/)?gnomon dashboard( .+)?", _SERVICE, _SERVICES),

@@ -126,17 +126,22 @@ def typed(page: Path) -> list[Typed]:
         ]
         if block.language == "" and lines and lines[0][1].startswith("$ "):
             lines = [(number, line[2:]) for number, line in lines if line.startswith("$ ")]
-        elif block.language != "sh" and not (block.language == "" and lines and _PROGRAM.match(lines[0][1])):
+        elif not is_shell(block):
             continue
         found += [
             Typed(page, number, told)
             for number, line in lines
-            if (told := _uncommented(line.replace("\0", "")))
+            if (told := uncommented(line.replace("\0", "")))
         ]
     return found + [Typed(page, 0, span) for span in spans(page) if _PROGRAM.match(span)]
 
 
-def _uncommented(line: str) -> str:
+def is_shell(block: Block) -> bool:
+    """Whether each of its lines is a command."""
+    return block.language == "sh" or (block.language == "" and _PROGRAM.match(block.text) is not None)
+
+
+def uncommented(line: str) -> str:
     """The line without what follows ` # ` outside of quotes, spaces made one."""
     for mark in re.finditer(r"(?:^|\s)#", line):
         before = line[: mark.start()]

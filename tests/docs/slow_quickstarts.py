@@ -17,7 +17,7 @@ from compare.demo.llama_server import LlamaServer
 from compare.demo.models import ModelPaths
 from tests.docs.follow import Reader, followed, make_topics, option, owned
 from tests.docs.pages import blocks, typed
-from tests.docs.printed import beginnings, table_head
+from tests.docs.printed import first_words, table_head
 from tests.fixtures.fake_vllm import FakeVllm
 
 
@@ -59,8 +59,8 @@ def test_llama_cpp(
     assert re.fullmatch(r"\d+ ok, .*", lines[-1])
     (sums,) = (out for text, out in told.items() if "accounting_v1" in text)
     assert table_head(sums) == table_head(table)
-    (found,) = (out for text, out in told.items() if " verdict " in text)
-    assert beginnings(found)[:2] == beginnings(verdict)[:2]
+    (found,) = (out for text, out in told.items() if text.startswith("gnomon verdict "))
+    assert first_words(found)[:2] == first_words(verdict)[:2]
 
 
 def test_vllm(

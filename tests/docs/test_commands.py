@@ -16,10 +16,12 @@ from compare.controls import order, pauses
 from compare.store.client import Store
 from ingest.settings import StoreSettings
 from tests.docs import scene as made
-from tests.docs.listed import ELSEWHERE, Elsewhere, elsewhere
+from tests.docs.listed import elsewhere
 from tests.docs.pages import PAGES, ROOT, Typed, blocks, name, typed
 from tests.docs.placeholders import filled, forms
+from tests.docs.printed import misprinted, report_lines, reported
 from tests.docs.terminal import BIN, in_bash, ran
+from tests.fixtures import demo_run
 
 RECIPES = ROOT / "docs" / "recipes.md"
 # Last, for the other pages know of one experiment in the store; a replay of the first makes another, and the
@@ -60,9 +62,7 @@ def first_seen() -> dict[str, Typed]:
     return found
 
 
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 COMMANDS = first_seen()
-ALL = {one.text for page in PAGES for one in typed(page)}
 TO_RUN = {
     page: [text for text, one in COMMANDS.items() if one.page == page and not elsewhere(one.text)]
     for page in ORDER
@@ -94,6 +94,10 @@ def only_names(text: str) -> bool:
     return all(word.startswith("-") for word in words)
 
 
+TOLD: dict[str, str] = {}
+"""What the commands printed that were run as they stand."""
+
+
 def problem(place: Typed, text: str, store: Store, capsys: pytest.CaptureFixture[str]) -> str:
     """What is wrong with a command; empty if it does its job."""
     try:
@@ -106,6 +110,7 @@ def problem(place: Typed, text: str, store: Store, capsys: pytest.CaptureFixture
     wanted = next((code for pattern, code in EXIT_CODES if re.fullmatch(pattern, text)), 0)
     if code != wanted or not (out + err).strip() or "Traceback" in err:
         return f"exit code {code}, not {wanted}; {out[-300:]!r} {err[-300:]!r}"
+    TOLD[text] = out
     return ""
 
 
@@ -126,6 +131,7 @@ def test_each_command_does_its_job(
     for held in pauses(store):
         order(store, "resume", held.scope, ordered_by="test", reason="")
     assert wrong == {}
+    assert misprinted(page, TOLD) == []
 
 
 def test_the_blocks_of_shell_do_their_job(scene: Scene) -> None:
@@ -151,14 +157,6 @@ def test_the_blocks_of_shell_do_their_job(scene: Scene) -> None:
     assert {line.split()[0] for line in read} == {"CREATE", "GRANT"}
 
 
-@pytest.mark.parametrize(
-    "text", [text for text in COMMANDS if text.startswith("make ") and not elsewhere(text)]
-)
-def test_make_knows_the_target(text: str) -> None:
-    """Without running its recipe: `make test` is what runs this test."""
-    assert in_bash(text.replace("make", "make -n", 1), ROOT)
-
-
 def test_every_command_is_run_or_listed() -> None:
     left = {
         text
@@ -166,16 +164,6 @@ def test_every_command_is_run_or_listed() -> None:
         if not (is_ours(text) or text.startswith("make ") or text in SHELL or elsewhere(one.text))
     }
     assert left == set()
-
-
-@pytest.mark.parametrize("one", ELSEWHERE, ids=lambda one: one.command)
-def test_the_list_of_what_runs_elsewhere_names_commands_and_what_is_there(one: Elsewhere) -> None:
-    assert [text for text in ALL if re.fullmatch(one.command, text)]
-    for place in one.instead:
-        target = re.fullmatch(r"make ([a-z-]+)", place)
-        assert re.search(rf"^{target[1]}:", MAKEFILE, re.MULTILINE) if target else (ROOT / place).exists(), (
-            place
-        )
 
 
 def test_the_checker_refuses_what_the_program_refuses(
@@ -196,3 +184,15 @@ def test_the_checker_refuses_what_the_program_refuses(
         assert told in problem(typed_in_block, text, store, capsys)
     assert problem(in_text, "gnomon mirror", store, capsys) == ""
     assert "exit code 2" in problem(in_text, "gnomon verdict --margin 1%", store, capsys)
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/reading-the-report.md"])
+def test_the_printed_report_is_that_of_the_run_that_the_repository_keeps(page: str, scene: Scene) -> None:
+    _, store = scene
+    if store.query("SELECT count() FROM pairs WHERE experiment = 'demo-1'").rows == [(0,)]:
+        demo_run.insert(store)
+    report = reported(store)
+    lines = report_lines(ROOT / page)
+    assert len(lines) > 8
+    # A page may leave the end of a line out.
+    assert [line for line in lines if not any(one.startswith(line) for one in report)] == []

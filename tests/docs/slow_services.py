@@ -1,4 +1,7 @@
-"""The services of the documents, started as printed, and what asks them; each ends with 0 on SIGTERM."""
+"""The services of the documents, started as printed, and what asks them; each ends with 0 on SIGTERM.
+
+Ten processes: only `make docs-check` runs it.
+"""
 
 from __future__ import annotations
 
