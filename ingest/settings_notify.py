@@ -21,7 +21,7 @@ LabelName = Annotated[str, Meta(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")]
 TEMPLATE_FIELDS: dict[str, str] = {
     "state": "firing or resolved",
     "STATE": "FIRING or RESOLVED",
-    "reason": "why this is sent: fired, members, severity, reminder, resolved, test",
+    "reason": "why this is sent: fired, members, severity, unsilenced, reminder, resolved, test",
     "severity": "warning or critical",
     "category": "drift, accounting, no_data, golden or rollback",
     "experiment": "the experiment",

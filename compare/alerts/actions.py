@@ -106,6 +106,11 @@ class Actions(msgspec.Struct, frozen=True):
         found = [one for one in self.silences if one.holds(now) and one.matcher.covers(alert)]
         return max(found, key=lambda one: one.true_end, default=None)
 
+    def silence_ended(self, alert: Alert, now: datetime) -> datetime | None:
+        """When the last silence that covered it ended, by `now`; None if none did."""
+        ends = [one.true_end for one in self.silences if one.matcher.covers(alert)]
+        return max((end for end in ends if end <= now), default=None)
+
     def was_silenced(self, alert: Alert) -> bool:
         """Whether a silence covered it at any time since it fired."""
         return any(one.true_end > alert.fired_at and one.matcher.covers(alert) for one in self.silences)

@@ -93,7 +93,7 @@ def _wait(attempts: int) -> timedelta:
 
 def _is_outdated(notice: Notice, notices: Sequence[Notice]) -> bool:
     """Whether a reminder or an update has a later notice of its group, which says more."""
-    return notice.reason in ("members", "severity", "reminder") and any(
+    return notice.reason in ("members", "severity", "unsilenced", "reminder") and any(
         one.group_key == notice.group_key and one.number > notice.number for one in notices
     )
 

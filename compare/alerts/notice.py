@@ -14,9 +14,9 @@ import msgspec
 from compare.alerts.alert import Category, Severity
 from compare.alerts.evidence import Evidence
 
-Reason = Literal["fired", "members", "severity", "reminder", "resolved", "test"]
-"""Why a notice is sent: the group is new; it has more members; it became critical; it fires on and nobody
-acknowledged it; its last alert was resolved; somebody tries the sinks."""
+Reason = Literal["fired", "members", "severity", "unsilenced", "reminder", "resolved", "test"]
+"""Why a notice is sent: the group is new; it has more members; it became critical; a silence of it ended and
+it fires on; it fires on and nobody acknowledged it; its last alert was resolved; somebody tries the sinks."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

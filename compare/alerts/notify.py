@@ -3,6 +3,8 @@
 - **fired**: the first member fires that nobody silenced.
 - **members**: more alerts joined; told together, `update_interval_s` after the last notice.
 - **severity**: the group became critical; at once.
+- **unsilenced**: a member that was told fires on, and its last silence ended after the last notice; at once,
+  acknowledged or not: who silenced it until a time asked to hear of it then.
 - **reminder**: it fires on, nobody acknowledged or silenced all of it, and `renotify_s` have passed.
 - **resolved**: no member fires any more. Whoever was told that it fires is told this too, silence or not; a
   group that was never told is told once, as resolved, unless it was silenced.
@@ -69,6 +71,8 @@ def reason_now(group: Group, settings: NotifySettings, now: datetime) -> Reason 
         one.alert_id not in told_ids for one in loud
     ):
         return "members"
+    if any(one.alert_id in told_ids and _came_back(group, one, last, now) for one in loud):
+        return "unsilenced"
     is_waiting = any(group.actions.acknowledgement_of(one) is None for one in loud)
     if is_waiting and since >= timedelta(seconds=settings.renotify_s):
         return "reminder"
@@ -112,6 +116,12 @@ def _acknowledged(group: Group) -> str:
         if found is not None:
             return f"{found.acted_by}: {found.note}" if found.note else found.acted_by
     return ""
+
+
+def _came_back(group: Group, alert: Alert, last: Notice, now: datetime) -> bool:
+    """Whether the alert's last silence ended after the last notice: nothing told of it since."""
+    ended = group.actions.silence_ended(alert, now)
+    return ended is not None and ended > last.created_at
 
 
 def _told(group: Group) -> tuple[set[str], set[Severity]]:

@@ -16,7 +16,12 @@ from ingest.settings_notify import SinkText
 
 MOST_MEMBERS = 20
 LONGEST_BODY = 12_000
-_AGAIN = {"members": ", more of it", "severity": ", worse now", "reminder": ", still"}
+_AGAIN = {
+    "members": ", more of it",
+    "severity": ", worse now",
+    "unsilenced": ", still, after a silence",
+    "reminder": ", still",
+}
 _SHOWN_BY = {"rollback": "rollback explain"}
 """The command that shows all of it, where that is not an alert."""
 

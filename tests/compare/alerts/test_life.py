@@ -212,6 +212,12 @@ def test_a_whole_life(store: Store) -> None:
     assert live(241) == ["reminder"]
     acknowledge(store, find_target(store, alert.alert_id[:12]), by="me@host", note="on  it\n")
     assert live(500) == []
+    by = "me@host"
+    matcher, until = Matcher(experiment=experiment, alert_id=alert.alert_id), now + timedelta(minutes=500)
+    silence(store, matcher, ends_at=until, now=now, by=by)
+    assert live(499) == []
+    assert live(500) == ["unsilenced"]
+    assert live(501) == []
     shown = show_target(store, find_target(store, alert.alert_id[:12]), "http://explorer:8501")
     for text in (
         "FIRING critical: regression_rate",
@@ -238,7 +244,7 @@ def test_a_whole_life(store: Store) -> None:
         {"e": experiment},
     ).rows
     assert sorted(event for (event,) in events) == [
-        "acknowledged", "fired", "notified", "notified", "notified", "resolved",
+        "acknowledged", "fired", "notified", "notified", "notified", "notified", "resolved", "silenced",
     ]  # fmt: skip
 
 

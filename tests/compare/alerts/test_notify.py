@@ -117,6 +117,38 @@ def test_a_silent_group_that_was_told_before_is_told_its_end() -> None:
     assert reasons(over, 10) == [(0, "resolved")]
 
 
+@pytest.mark.parametrize(
+    "matcher",
+    [Matcher(alert_id=FIRST.alert_id), Matcher(group_key=FIRST.group_key), Matcher(metric=FIRST.metric)],
+)
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+def test_a_told_alert_is_told_again_when_its_silence_ends(matcher: Matcher, is_acknowledged: bool) -> None:
+    acks = acknowledged(FIRST).acknowledgements if is_acknowledged else ()
+    one = told(group(FIRST, SECOND), "fired", 0)
+    one = msgspec.structs.replace(one, actions=Actions(acks, (silence(matcher, 10),)))
+    # Once; and an hour after that as if it had just been told.
+    assert reasons(one, 80) == [(10, "unsilenced"), (70, "reminder")]
+
+
+def test_an_acknowledged_alert_comes_back_once() -> None:
+    actions = Actions(acknowledged(FIRST).acknowledgements, (silence(Matcher(alert_id=FIRST.alert_id), 10),))
+    one = msgspec.structs.replace(told(group(FIRST), "fired", 0), actions=actions)
+    assert reasons(one, 200) == [(10, "unsilenced")]
+
+
+def test_the_end_of_one_silence_under_another_is_not_told() -> None:
+    both = (silence(Matcher(alert_id=FIRST.alert_id), 10), silence(Matcher(metric=FIRST.metric), 30))
+    one = msgspec.structs.replace(told(group(FIRST), "fired", 0), actions=Actions(silences=both))
+    assert reasons(one, 50) == [(30, "unsilenced")]
+
+
+def test_the_end_of_a_silence_that_another_notice_told_meanwhile_is_not_told_again() -> None:
+    early = msgspec.structs.replace(silence(Matcher(metric=FIRST.metric), 45), ended_at=at(3))
+    one = told(group(FIRST, SECOND), "fired", 0)
+    one = msgspec.structs.replace(told(one, "members", 4), actions=Actions(silences=(early,)))
+    assert reasons(one, 50) == []
+
+
 def test_a_group_silent_from_beginning_to_end_is_never_told() -> None:
     quiet = Actions(silences=(silence(Matcher(candidate="q4"), 5),))
     assert reasons(group(resolved(FIRST, at(3)), actions=quiet), 200) == []
