@@ -66,7 +66,8 @@ bench: $(INSTALLED) ## Run the benchmarks; by hand: python -m bench.soak (30 min
 	@printf 'By hand: $(BIN)/python -m bench.%s\n' $(BY_HAND)
 
 docs-check: $(INSTALLED) ## Run the documents' commands (minutes), check their links, settings and SQL; list outer links
-	@$(BIN)/python -m pytest -q tests/docs tests/docs/slow_*.py
+	@$(BIN)/python -m pytest -q tests/docs
+	@$(BIN)/python -m pytest -q tests/docs/slow_*.py
 	@$(BIN)/python -m tests.docs.external
 
 packaging-check: $(INSTALLED) ## Build wheel and sdist, install each extra with pip in a fresh environment, try it
