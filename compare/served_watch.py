@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,20 +16,15 @@ import msgspec
 from compare.alerts.scheduler import Ticker
 from compare.row_values import microseconds
 from compare.store.client import Store
-from ingest.endpoint import Endpoint
-from ingest.errors import GnomonError
 from ingest.load_settings import settings_hash
-from ingest.served import Served, ask_served
+from ingest.served import Served, served_by
 from ingest.settings import ExperimentSettings, Settings, endpoint_names
 
 INTERVAL_S = 300.0
-PATIENCE_S = 5.0
-"""How long one endpoint may take to answer: the end of the service waits for a look that is under way."""
 _LATE = timedelta(minutes=10)
 """Rows are stored some time after their `ingested_at`, so each look goes back so far before the last one."""
 
 _TOLD = ("model", "engine", "engine_version", "quantization", "weights_sha256", "config_hash")
-_log = logging.getLogger(__name__)
 
 
 class ServedWatch:
@@ -60,21 +54,10 @@ class ServedWatch:
         return self.note(asyncio.run(self._ask_all()))
 
     async def _ask_all(self) -> dict[str, Served]:
-        """What each endpoint told; one that is away is left out."""
+        """What each endpoint told; nothing is known of one that is away."""
         names = endpoint_names(self._experiment)
-        answers = await asyncio.gather(*(self._ask(name) for name in names))
-        return {name: told for name, told in zip(names, answers, strict=True) if told is not None}
-
-    async def _ask(self, name: str) -> Served | None:
-        try:
-            async with (
-                asyncio.timeout(PATIENCE_S),
-                Endpoint(name, self._settings.endpoints[name]) as endpoint,
-            ):
-                return await ask_served(endpoint)
-        except (GnomonError, TimeoutError) as error:
-            _log.info("endpoint %s did not say what it serves: %s", name, str(error) or "no answer in time")
-            return None
+        answers = await asyncio.gather(*(served_by(name, self._settings.endpoints[name]) for name in names))
+        return dict(zip(names, answers, strict=True))
 
     def note(self, told: dict[str, Served]) -> int:
         """Write what the endpoints told and what the records tell, where it is new. Blocks."""

@@ -115,8 +115,12 @@ class Admission:
         max_in_flight_bytes: int,
         max_wait_s: float,
         timers: Timers | None = None,
+        on_due: Callable[[], object] = lambda: None,
     ) -> None:
-        """`max_wait_s` is the patience of a call with an open breaker; `timers` the event loop by default."""
+        """`max_wait_s` is the patience of a call with an open breaker; `timers` the event loop by default.
+
+        `on_due` is called when the open breaker lets a probe go and nobody waits to be it.
+        """
         self.breaker = breaker
         self.in_flight = 0
         self.in_flight_bytes = 0
@@ -125,6 +129,7 @@ class Admission:
         self._max_bytes = max_in_flight_bytes
         self._max_wait_s = max_wait_s
         self._timers = timers
+        self._on_due = on_due
         self._queue: list[_Waiter] = []
         self._numbers = itertools.count()
         self._timer: Cancels | None = None
@@ -217,6 +222,13 @@ class Admission:
             self.in_flight += 1
             self.in_flight_bytes += head.size
             head.turn.set_result(Call(self, head.size, is_probe=self.breaker.call()))
+        if self.breaker.is_open and not self.is_paused and not self._is_resting:
+            # Without traffic nobody would ever learn that it is back.
+            now = self.now()
+            breaker_s = self.breaker.wait_s(now)
+            if breaker_s > 0:
+                return self._come_back(now + breaker_s)
+            self._on_due()
         return None
 
     def _head(self) -> _Waiter | None:

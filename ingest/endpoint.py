@@ -20,6 +20,7 @@ from ingest.admission import Admission, Call, NotAdmitted, Patience, Priority
 from ingest.answer import StreamReader, read_answer
 from ingest.breaker import Breaker
 from ingest.errors import DeadLetterError, EndpointAwayError, FatalError
+from ingest.look import look
 from ingest.observation import Failure, FailureKind, Observation, Timings
 from ingest.pacing import Pace
 from ingest.settings import EndpointSettings
@@ -87,7 +88,9 @@ class Endpoint:
             max_in_flight=settings.max_in_flight,
             max_in_flight_bytes=settings.max_in_flight_bytes,
             max_wait_s=settings.breaker_max_wait_s,
+            on_due=self._look,
         )
+        self._looking: asyncio.Task[None] | None = None
         self._backoff_s = backoff_s
         self._random = random.Random()
         self._transport = Transport(name, settings)
@@ -100,6 +103,10 @@ class Endpoint:
 
     async def close(self) -> None:
         """Close the session and its connections."""
+        self.admission.rest()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -183,6 +190,20 @@ class Endpoint:
         if reply.failure is not None:
             raise self._away(f"{path}: {reply.failure.message}")
         return reply.status, reply.body
+
+    def _look(self) -> None:
+        """A probe is due and no request waits to be it: ask whether somebody is there."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_once())
+
+    async def _look_once(self) -> None:
+        try:
+            async with self.admission.admitted(0, Priority.EXTRA, Patience()) as call:
+                if call.is_probe:
+                    await look(self._transport, call)
+        except NotAdmitted:
+            # The service ends.
+            return
 
     async def _retried(
         self,

@@ -6,17 +6,24 @@ llama.cpp tells most (`/props`), vLLM its model and version (`/v1/models`, `/ver
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import msgspec
 
 from ingest.endpoint import Endpoint
-from ingest.errors import FatalError
+from ingest.errors import FatalError, GnomonError
+from ingest.settings import EndpointSettings
 
+PATIENCE_S = 5.0
+"""How long `served_by` waits: the end of the service waits for one that is under way."""
 ENGINES = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 """What `owned_by` of `/v1/models` says of the engine; other words tell of an owner, not of an engine."""
+
+_log = logging.getLogger(__name__)
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -67,6 +74,18 @@ async def ask_served(endpoint: Endpoint) -> Served:
         chat_template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else None,
         context_tokens=_count(generation.get("n_ctx")) or _count(only.get("max_model_len")),
     )
+
+
+async def served_by(name: str, settings: EndpointSettings) -> Served:
+    """What an endpoint serves, asked past the queue of its calls; all None, with a log line, if it is away."""
+    # Without a breaker of its own, whose words in the log would pass for those of the records' endpoint.
+    settings = msgspec.structs.replace(settings, breaker_failures=0)
+    try:
+        async with asyncio.timeout(PATIENCE_S), Endpoint(name, settings) as endpoint:
+            return await ask_served(endpoint)
+    except (GnomonError, TimeoutError) as error:
+        _log.info("endpoint %s did not say what it serves: %s", name, str(error) or "no answer in time")
+        return Served()
 
 
 async def _get(endpoint: Endpoint, path: str) -> Any:

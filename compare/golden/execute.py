@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from compare.golden.case import GoldenCase
 from compare.golden.score import Asked, CaseResult, away, pair_of, result_of
 from compare.result import Comparison
-from ingest.endpoint import Endpoint
-from ingest.errors import DeadLetterError, GnomonError, RetryError
+from ingest.errors import DeadLetterError, RetryError
 from ingest.observation import Observation
 from ingest.pair import Mode, ResponsePair
 from ingest.records import MirroredRequest
 from ingest.replay_body import ReplayBody
-from ingest.served import Served, ask_served
-from ingest.settings import EndpointSettings, ExperimentSettings
+from ingest.settings import ExperimentSettings
 
 AT_ONCE = 16
 """Cases under way: how many of them are out is the endpoint's own limit."""
-PATIENCE_S = 10.0
-"""How long an endpoint may take to say what it serves."""
-
-_log = logging.getLogger(__name__)
 
 CompareAll = Callable[[Sequence[ResponsePair]], Awaitable[list[Comparison | DeadLetterError]]]
 """Compares pairs, one result for each, in order (`CompareStage.compare`)."""
@@ -91,13 +84,3 @@ async def _run_case(
     if isinstance(comparison, DeadLetterError):
         return away(case, str(comparison))
     return result_of(case, observation, comparison, least_case_score)
-
-
-async def served_by(name: str, settings: EndpointSettings) -> Served:
-    """What an endpoint serves, asked past the queue of its calls; all None where it does not say."""
-    try:
-        async with asyncio.timeout(PATIENCE_S), Endpoint(name, settings) as endpoint:
-            return await ask_served(endpoint)
-    except (GnomonError, TimeoutError) as error:
-        _log.info("endpoint %s did not say what it serves: %s", name, str(error) or "no answer in time")
-        return Served()

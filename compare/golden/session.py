@@ -13,7 +13,7 @@ import msgspec
 from compare.compare_process import CompareProcess
 from compare.compare_stage import CompareStage
 from compare.golden.case import GoldenCase, set_hash
-from compare.golden.execute import AsksGolden, CompareAll, run_cases, served_by
+from compare.golden.execute import AsksGolden, CompareAll, run_cases
 from compare.golden.run import (
     Changes,
     GoldenRun,
@@ -32,6 +32,7 @@ from ingest.errors import FatalError
 from ingest.load_settings import settings_hash
 from ingest.redact import Redactor, redactor_of
 from ingest.replay import Replayer
+from ingest.served import served_by
 from ingest.settings import Settings, endpoint_names
 
 

@@ -273,3 +273,64 @@ async def test_a_hang_holds_its_slot_until_its_clock_and_lets_the_next_go() -> N
         first, second = await asyncio.gather(*asking)
     assert first.failure is not None and first.failure.kind is FailureKind.FIRST_TOKEN_TIMEOUT
     assert second.text == "Hello"
+
+
+def _gets(server: FaultServer) -> int:
+    return len(server.bodies) - sum("messages" in body for body in server.bodies)
+
+
+async def test_without_traffic_an_endpoint_that_is_back_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    # 3 calls open it; its looks meet a server that loads twice, then one that is there.
+    server = FaultServer(*[BUSY] * 5, says(200, {"status": "ok"}))
+    async with server.running(), endpoint(server, breaker_max_wait_s=0.0) as one:
+        with pytest.raises(EndpointAwayError):
+            await one.ask(BODY, PATH)
+        async with asyncio.timeout(10):
+            while one.admission.breaker.is_open:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        assert (one.admission.breaker.openings, _gets(server)) == (1, 3)
+        assert one.budget.used() == 0
+    words = [record.message.split(":")[0] for record in caplog.records]
+    assert words == ['endpoint "cand" is away (HTTP 503', 'endpoint "cand" is back']
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_back"),
+    [
+        # No such route: the one that each server has is asked.
+        ([says(404), says(200, {"data": []})], True),
+        ([says(401), says(401)], True),
+        ([says(404), says(502)], False),
+        ([hangs()], False),
+        ([drops()], False),
+    ],
+)
+async def test_what_a_look_takes_for_back(
+    answers: list[Any], is_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingest.look.PATIENCE_S", 0.1)
+    monkeypatch.setattr("ingest.breaker.LONGEST_WAIT_S", 1000.0)
+    server = FaultServer(*[BUSY] * 3, *answers)
+    async with server.running(), endpoint(server, breaker_max_wait_s=0.0) as one:
+        with pytest.raises(EndpointAwayError):
+            await one.ask(BODY, PATH)
+        async with asyncio.timeout(10):
+            while len(server.bodies) < 3 + len(answers) or one.admission.in_flight:
+                await asyncio.sleep(0.001)
+        assert one.admission.breaker.is_open is not is_back
+
+
+async def test_a_paused_endpoint_is_not_looked_at() -> None:
+    server = FaultServer(BUSY)
+    async with server.running(), endpoint(server, breaker_max_wait_s=0.0) as one:
+        with pytest.raises(EndpointAwayError):
+            await one.ask(BODY, PATH)
+        one.admission.pause()
+        sent = len(server.bodies)
+        await asyncio.sleep(0.1)
+        assert len(server.bodies) <= sent + 1
+        one.admission.resume()
+        async with asyncio.timeout(10):
+            while len(server.bodies) < sent + 3:
+                await asyncio.sleep(0.001)
