@@ -77,7 +77,7 @@ async def ask_served(endpoint: Endpoint) -> Served:
 
 
 async def served_by(name: str, settings: EndpointSettings) -> Served:
-    """What an endpoint serves, asked past the queue of its calls; all None, with a log line, if it is away."""
+    """What an endpoint serves, asked past the queue of its calls; all None, with a log line, if away."""
     # Without a breaker of its own, whose words in the log would pass for those of the records' endpoint.
     settings = msgspec.structs.replace(settings, breaker_failures=0)
     try:
