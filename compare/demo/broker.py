@@ -7,9 +7,12 @@ ends with exit code 0 when its port is taken.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import re
+import signal
 import socket
+import sys
 import tempfile
 import time
 import uuid
@@ -231,3 +234,27 @@ def _cluster_at(port: int) -> str | None:
         return None
     finally:
         admin.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Hold a broker for a trial with the topics made, until Ctrl-C or SIGTERM."""
+    parser = argparse.ArgumentParser(prog="python -m compare.demo.broker", description=main.__doc__)
+    parser.add_argument("--port", type=int, default=9092, help="on 127.0.0.1")
+    parser.add_argument("--topic", action="append", help="default: gnomon.mirror, gnomon.dead")
+    asked = parser.parse_args(arguments)
+    # Raised in the main thread: what is open is closed on the way out.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with EmbeddedBroker(asked.port) as broker:
+            for topic in asked.topic or ("gnomon.mirror", "gnomon.dead"):
+                create_topic(broker.bootstrap, topic, partitions=1)
+            print(f"{broker.bootstrap}: in memory, for a trial: its end forgets all", flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        return
+    except FatalError as error:
+        sys.exit(f"gnomon: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -67,6 +67,10 @@ ELSEWHERE = (
     Elsewhere(
         r"llama-server .+", "llama.cpp's package has its server only: run with the same options", _FOLLOWED
     ),
+    Elsewhere(
+        r"python -m compare\.demo\.llama_server .+", _SERVICE, ("tests/compare/demo/test_llama_server.py",)
+    ),
+    Elsewhere(r"python -m compare\.demo\.broker", _SERVICE, ("tests/compare/demo/test_broker.py",)),
     Elsewhere(r"vllm serve .+", _NO_GPU, _FOLLOWED),
     Elsewhere(r"python -m sglang\.launch_server .+", _NO_GPU, _FOLLOWED),
 )

@@ -22,6 +22,7 @@ from compare.store.client import Store
 from ingest.load_settings import load_settings
 from ingest.served import Served
 from ingest.settings import StoreSettings
+from tests.docs.pages import ROOT, blocks
 from tests.fixtures import demo_run
 
 PROD = {
@@ -115,6 +116,8 @@ def write_files(folder: Path) -> None:
         for n in range(3)
     )
     (folder / "capture.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (case,) = (one for one in blocks(ROOT / "docs" / "golden.md") if one.text.startswith('{"id": "refund-1"'))
+    (folder / "cases.jsonl").write_text(case.text.replace("\n", "") + "\n", encoding="utf-8")
 
 
 def put_rows(store: Store, settings: StoreSettings) -> None:

@@ -139,3 +139,24 @@ def test_no_broker_to_create_a_topic_on() -> None:
         port = unused.getsockname()[1]
         with pytest.raises(FatalError, match=f"no Kafka broker answers at 127.0.0.1:{port}"):
             create_topic(f"127.0.0.1:{port}", "x", partitions=1)
+
+
+def test_a_trial_broker_holds_its_topics_until_it_is_told_to_end() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "compare.demo.broker", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(f"127.0.0.1:{port}: in memory")
+        again = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert again.returncode == 1
+        assert again.stderr.startswith(f"gnomon: the broker cannot listen on 127.0.0.1:{port}")
+        admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}")
+        assert {"gnomon.mirror", "gnomon.dead"} <= set(admin.list_topics())
+        admin.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=20) == ("", "")
+        assert process.returncode == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
