@@ -87,7 +87,8 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def experiments(asked: Asked) -> list[dict[str, Any]]:
-    """experiment, candidate, pairs, last_at, is_rolled: the one with the newest pair first.
+    """experiment, candidate, pairs, last_at, is_rolled: the one with the newest pair first, but a replay's
+    only if nothing came in the day before it: what production feeds is what one comes to look at.
 
     `last_at` of a series that is read from rollups is the hour of its newest pair.
     """
@@ -101,7 +102,9 @@ def experiments(asked: Asked) -> list[dict[str, Any]]:
         f" true AS is_rolled {rolled} UNION ALL"
         " SELECT experiment, candidate, count() AS counted, max(ingested_at) AS last_at, false AS is_rolled"
         f" FROM pairs_v1 WHERE (experiment, candidate) NOT IN (SELECT experiment, candidate {rolled})"
-        " GROUP BY experiment, candidate) ORDER BY last_at DESC, counted DESC",
+        " GROUP BY experiment, candidate) ORDER BY last_at - toIntervalDay(experiment IN"
+        " (SELECT experiment FROM delivered_ranges_v1 WHERE startsWith(consumer_group, 'replay/'))) DESC,"
+        " counted DESC",
         {"least": ROLLED_PAIRS},
     )
     names = ("experiment", "candidate", "pairs", "last_at", "is_rolled")
