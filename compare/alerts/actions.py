@@ -111,9 +111,9 @@ class Actions(msgspec.Struct, frozen=True):
         ends = [one.true_end for one in self.silences if one.matcher.covers(alert)]
         return max((end for end in ends if end <= now), default=None)
 
-    def was_silenced(self, alert: Alert) -> bool:
-        """Whether a silence covered it at any time since it fired."""
-        return any(one.true_end > alert.fired_at and one.matcher.covers(alert) for one in self.silences)
+    def was_silenced(self, alert: Alert, raised_at: datetime) -> bool:
+        """Whether a silence covered it at any time since it was raised."""
+        return any(one.true_end > raised_at and one.matcher.covers(alert) for one in self.silences)
 
 
 def acknowledge(store: Store, target: Target, *, by: str, note: str = "") -> None:

@@ -22,6 +22,42 @@ def write_alerts(store: Store, alerts: Sequence[Alert]) -> None:
     store.insert("alerts", (*COLUMNS, "recorded_at"), rows)
 
 
+def write_missing(store: Store, experiment: str, alerts: Sequence[Alert]) -> None:
+    """Store those of these versions that are not there. The others keep the time at which they were stored.
+
+    Raises what the store raises.
+    """
+    if not alerts:
+        return
+    rows = store.query(
+        "SELECT alert_id, version FROM alerts FINAL WHERE experiment = {experiment:String}"
+        " AND alert_id IN {ids:Array(String)}",
+        {"experiment": experiment, "ids": [alert.alert_id for alert in alerts]},
+    ).rows
+    known = {(str(alert_id), int(version)) for alert_id, version in rows}
+    write_alerts(store, [alert for alert in alerts if (alert.alert_id, alert.version) not in known])
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """When an alert was raised and resolved by the clock (UTC): its versions were stored then.
+
+    Its own `fired_at` and `resolved_at` are of pairs, which may have been mirrored long before.
+    """
+
+    raised_at: datetime
+    resolved_at: datetime | None
+
+
+def read_stored(store: Store, experiment: str, alert_ids: Sequence[str]) -> dict[str, Stored]:
+    """When each of these alerts was stored, by id. Raises what the store raises."""
+    rows = store.query(
+        "SELECT alert_id, min(recorded_at), minOrNullIf(recorded_at, state = 'resolved') FROM alerts"
+        " WHERE experiment = {experiment:String} AND alert_id IN {ids:Array(String)} GROUP BY alert_id",
+        {"experiment": experiment, "ids": list(alert_ids)},
+    ).rows
+    return {str(alert_id): Stored(raised_at, resolved_at) for alert_id, raised_at, resolved_at in rows}
+
+
 def read_current(store: Store, experiment: str, since: datetime) -> list[Alert]:
     """Every alert as it is now that fires or that changed since then. Raises what the store raises."""
     rows = store.query(

@@ -9,7 +9,7 @@ import msgspec
 
 from compare.alerts.actions import Actions, read_actions
 from compare.alerts.alert import Alert, Severity
-from compare.alerts.alert_log import read_current
+from compare.alerts.alert_log import Stored, read_current, read_stored
 from compare.alerts.evidence import Evidence
 from compare.alerts.evidence_store import read_evidence
 from compare.alerts.notice import Notice
@@ -21,13 +21,22 @@ KEPT = timedelta(days=7)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Alerts of one cause, the leading one first; their evidence by id; the notices of it, oldest first."""
+    """Alerts of one cause, the leading one first; their evidence by id; the notices of it, oldest first.
+
+    `stored` says by id when they were raised and resolved by the clock; an alert that is not there was
+    when its pairs were mirrored.
+    """
 
     key: str
     alerts: tuple[Alert, ...]
     evidence: dict[str, Evidence] = {}
     notices: tuple[Notice, ...] = ()
     actions: Actions = Actions()
+    stored: dict[str, Stored] = {}
+
+    def stored_of(self, alert: Alert) -> Stored:
+        """When the alert was raised and resolved by the clock, UTC."""
+        return self.stored.get(alert.alert_id, Stored(alert.fired_at, alert.resolved_at))
 
     @property
     def firing(self) -> tuple[Alert, ...]:
@@ -62,6 +71,7 @@ def read_groups(
         by_key.setdefault(alert.group_key, []).append(alert)
     notices = read_notices(store, experiment, list(by_key))
     actions = read_actions(store, experiment)
+    stored = read_stored(store, experiment, [alert.alert_id for alert in alerts])
     groups = []
     for key, members in by_key.items():
         group = Group(
@@ -70,11 +80,12 @@ def read_groups(
             {one.alert_id: evidence[one.alert_id] for one in members if one.alert_id in evidence},
             tuple(notices.get(key, ())),
             actions,
+            {one.alert_id: stored[one.alert_id] for one in members if one.alert_id in stored},
         )
         groups.append(
             msgspec.structs.replace(group, alerts=tuple(sorted(members, key=_leading_first(group))))
         )
-    return sorted(groups, key=lambda group: min(alert.fired_at for alert in group.alerts))
+    return sorted(groups, key=lambda group: min(group.stored_of(alert).raised_at for alert in group.alerts))
 
 
 def _leading_first(group: Group) -> Callable[[Alert], tuple[bool, bool, bool, float, str]]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from compare.alerts.alert import Alert
-from compare.alerts.alert_log import write_alerts
+from compare.alerts.alert_log import write_alerts, write_missing
 from compare.alerts.fenced import next_version
 from compare.alerts.no_data import NoData, NoDataState
 from compare.alerts.no_data_store import load_no_data, newest_pair_ms, read_missing, save_no_data
@@ -54,7 +54,7 @@ class NoDataWatch:
         for detector, (state, outbox, version) in zip(self._detectors, loaded, strict=True):
             lease.check()
             # The run that wrote this outbox may have died before it copied it.
-            write_alerts(self._store, outbox)
+            write_missing(self._store, self._experiment, outbox)
             after, raised = self._look(detector, state)
             save_no_data(
                 self._store,

@@ -20,7 +20,11 @@ it fires on; it fires on and nobody acknowledged it; its last alert was resolved
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One alert of a group as it stood when the notice was made. Times are UTC."""
+    """One alert of a group as it stood when the notice was made. Times are UTC.
+
+    `fired_at` and `resolved_at` are by the clock, `fired_pair_at` is when the pair that raised it was
+    mirrored (None where no pair did, and in notices from before it was kept).
+    """
 
     alert_id: str
     version: int
@@ -33,6 +37,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     fired_at: datetime
     resolved_at: datetime | None
+    fired_pair_at: datetime | None = None
     statistic: float
     threshold: float
     summary: str
@@ -42,6 +47,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """One notice. `members` are the alerts of the group, the leading one first; `evidence` is its own.
+
+    `fired_at` and `fired_pair_at` are the earliest of its members', `resolved_at` is the last.
 
     `told_severities` are those of the group's earlier notices. `acknowledged` says by whom and with which
     note, empty if by nobody. `link` is the explorer's page of the experiment, empty without its address.
@@ -58,6 +65,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     fired_at: datetime
     resolved_at: datetime | None
+    fired_pair_at: datetime | None = None
     created_at: datetime
     members: tuple[Member, ...]
     evidence: Evidence | None = None

@@ -59,7 +59,9 @@ def reason_now(group: Group, settings: NotifySettings, now: datetime) -> Reason 
         if loud:
             return "fired"
         was_missed = last is None and not group.firing
-        silenced = all(group.actions.was_silenced(alert) for alert in group.alerts)
+        silenced = all(
+            group.actions.was_silenced(alert, group.stored_of(alert).raised_at) for alert in group.alerts
+        )
         return "resolved" if was_missed and not silenced else None
     if not group.firing:
         return "resolved"
@@ -87,7 +89,7 @@ def make_notice(group: Group, reason: Reason, settings: NotifySettings, now: dat
     severities = {group.severity_of(one) for one in (group.alerts if is_over else group.loud(now))}
     if is_over:
         severities |= told
-    ends = [one.resolved_at for one in group.alerts if one.resolved_at is not None]
+    ends = [end for one in group.alerts if (end := group.stored_of(one).resolved_at) is not None]
     return Notice(
         group_key=group.key,
         number=group.notices[-1].number + 1 if group.notices else 1,
@@ -98,7 +100,8 @@ def make_notice(group: Group, reason: Reason, settings: NotifySettings, now: dat
         experiment=lead.experiment,
         candidate=lead.candidate,
         started_at=min(one.started_at for one in group.alerts),
-        fired_at=min(one.fired_at for one in group.alerts),
+        fired_at=min(group.stored_of(one).raised_at for one in group.alerts),
+        fired_pair_at=min(one.fired_at for one in group.alerts),
         resolved_at=max(ends) if is_over else None,
         created_at=now.replace(microsecond=now.microsecond // 1000 * 1000),
         members=tuple(_member(group, one, now) for one in group.alerts[:MOST_MEMBERS]),
@@ -151,8 +154,9 @@ def _member(group: Group, alert: Alert, now: datetime) -> Member:
         dimension=alert.dimension,
         slice=alert.slice,
         started_at=alert.started_at,
-        fired_at=alert.fired_at,
-        resolved_at=alert.resolved_at,
+        fired_at=group.stored_of(alert).raised_at,
+        fired_pair_at=alert.fired_at,
+        resolved_at=group.stored_of(alert).resolved_at,
         statistic=alert.statistic,
         threshold=alert.threshold,
         summary=summary,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from compare.alerts.alert import Alert, Severity
-from compare.alerts.alert_log import write_alerts
+from compare.alerts.alert_log import write_alerts, write_missing
 from compare.alerts.catch_up import CatchUp, backlog
 from compare.alerts.fenced import generation_of, least_generation, next_version
 from compare.alerts.fold import FoldState
@@ -159,7 +159,7 @@ class AlertRunner:
         if self._copied.get(candidate) != state.version:
             # The run that wrote this outbox may have died before it copied it.
             self._lease.check()
-            write_alerts(self._store, outbox)
+            write_missing(self._store, self._experiment, outbox)
             self._copied[candidate] = state.version
         waiting = backlog(self._store, self._experiment, candidate, state.cursors)
         others = self._status.backlog

@@ -11,7 +11,7 @@ import msgspec
 from compare.alerts import words
 from compare.alerts.actions import Actions, Target, read_actions
 from compare.alerts.alert import Alert
-from compare.alerts.alert_log import COLUMNS
+from compare.alerts.alert_log import COLUMNS, Stored, read_stored
 from compare.alerts.evidence import Evidence
 from compare.alerts.evidence_store import read_evidence
 from compare.alerts.links import pair_link
@@ -33,20 +33,29 @@ def show_target(store: Store, target: Target, explorer_url: str | None = None) -
     evidence = read_evidence(store, target.experiment, [alert.alert_id for alert in alerts])
     actions = read_actions(store, target.experiment)
     now = datetime.now(UTC)
-    parts = [_one(alert, evidence.get(alert.alert_id), actions, now, explorer_url) for alert in alerts]
+    stored = read_stored(store, target.experiment, [alert.alert_id for alert in alerts])
+    parts = [
+        _one(alert, stored[alert.alert_id], evidence.get(alert.alert_id), actions, now, explorer_url)
+        for alert in alerts
+    ]
     return "\n\n".join([*parts, "What happened:\n" + "\n".join(_events(store, target))])
 
 
 def _one(
-    alert: Alert, evidence: Evidence | None, actions: Actions, now: datetime, explorer_url: str | None
+    alert: Alert,
+    stored: Stored,
+    evidence: Evidence | None,
+    actions: Actions,
+    now: datetime,
+    explorer_url: str | None,
 ) -> str:
     is_critical = "critical" in (alert.severity, "" if evidence is None else evidence.severity)
     head = f"{alert.state.upper()} {'critical' if is_critical else 'warning'}: {alert.metric}"
     summary = alert.summary if evidence is None else evidence.summary or alert.summary
     lines = [f"{head}  (alert {alert.alert_id}, group {alert.group_key})", visible_line(summary, 2_000)]
-    facts: list[tuple[str, str]] = [("fired", words.at(alert.fired_at))]
-    if alert.resolved_at is not None:
-        facts.append(("resolved", words.at(alert.resolved_at)))
+    facts: list[tuple[str, str]] = [("fired", words.fired(stored.raised_at, alert.fired_at))]
+    if stored.resolved_at is not None:
+        facts.append(("resolved", words.at(stored.resolved_at)))
     acknowledged = actions.acknowledgement_of(alert)
     if acknowledged is not None:
         note = f": {visible_line(acknowledged.note, 500)}" if acknowledged.note else ""

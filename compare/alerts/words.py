@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from compare.alerts.alert import Alert
 from compare.alerts.evidence import Evidence
@@ -14,6 +14,13 @@ _LONGEST_NAME = 80
 def at(time: datetime) -> str:
     """`2026-11-30 03:00:10 UTC`."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def fired(raised_at: datetime, pair_at: datetime | None) -> str:
+    """When it was raised by the clock, and when its pair was mirrored if that was a minute or more before."""
+    if pair_at is None or raised_at - pair_at < timedelta(minutes=1):
+        return at(raised_at)
+    return f"{at(raised_at)} (the pair that raised it was mirrored {at(pair_at)})"
 
 
 def where(alert: Alert) -> str:

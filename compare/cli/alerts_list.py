@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _STATES = ("firing", "resolved", "pending", "all")
 _COLUMNS = (
     "alert_id", "group_key", "state", "severity", "category", "experiment", "candidate", "metric",
-    "dimension", "slice", "started_at", "fired_at", "resolved_at", "is_acknowledged", "acknowledged_by",
-    "is_silenced", "silenced_until", "summary",
+    "dimension", "slice", "started_at", "raised_at", "fired_at", "resolved_at", "is_acknowledged",
+    "acknowledged_by", "is_silenced", "silenced_until", "summary",
 )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def _alerts(
     found = store.query(
         f"SELECT {', '.join(_COLUMNS)} FROM alerts_v1"
         " WHERE {experiment:String} IN ('', experiment) AND {state:String} IN ('all', state)"
-        " ORDER BY fired_at DESC, alert_id LIMIT {rows:UInt32}",
+        " ORDER BY raised_at DESC, alert_id LIMIT {rows:UInt32}",
         {"experiment": experiment, "state": state, "rows": rows},
     ).rows
     return _COLUMNS, found
@@ -144,7 +144,7 @@ def _short(
                 f"{cell['experiment']}/{cell['candidate']}",
                 cell["metric"],
                 where,
-                cell["fired_at"].strftime("%Y-%m-%d %H:%M"),
+                cell["raised_at"].strftime("%Y-%m-%d %H:%M"),
                 ", ".join(done),
             )
         )

@@ -3,11 +3,13 @@
 -- Parameter: experiment String = ''; only this experiment, all of them where it is empty
 -- Parameter: days UInt32 = 30; how many days back from now
 -- Parameter: state String = ''; firing or resolved, both where it is empty
--- Note: An alert that still fires lasts until now. `observed_rate` is picked out by the alarm, and so is
---   high.
+-- Note: `fired_at` and `resolved_at` are when the pairs that raised and resolved it were mirrored,
+--   `raised_at` is when it was raised by the clock. An alert that still fires lasts until now.
+--   `observed_rate` is picked out by the alarm, and so is high.
 -- Example: gnomon sql @alert_history --set state=firing
 SELECT
     fired_at,
+    raised_at,
     alerts_v1.state AS now_is,
     severity,
     experiment,

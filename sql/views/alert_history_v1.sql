@@ -8,7 +8,7 @@ SELECT
     candidate,
     group_key,
     alert_id,
-    toDateTime64(if(state = 'resolved', ifNull(resolved_at, recorded_at), fired_at), 3, 'UTC') AS happened_at,
+    toDateTime64(recorded_at, 3, 'UTC') AS happened_at,
     if(state = 'resolved', 'resolved', 'fired') AS event,
     '' AS acted_by,
     summary AS detail

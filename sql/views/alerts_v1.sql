@@ -39,6 +39,7 @@ SELECT
     life.slice AS slice,
     life.started_at AS started_at,
     life.fired_at AS fired_at,
+    life.raised_at AS raised_at,
     life.resolved_at AS resolved_at,
     life.pairs_folded AS pairs_folded,
     life.pairs_since_start AS pairs_since_start,
@@ -91,13 +92,15 @@ SELECT
 FROM
 (
     SELECT *
-    FROM alerts FINAL
-    WHERE (experiment, candidate, alert_id, version) IN
+    FROM
     (
-        SELECT experiment, candidate, alert_id, max(version)
-        FROM alerts
-        GROUP BY experiment, candidate, alert_id
+        SELECT
+            *,
+            min(recorded_at) OVER (PARTITION BY experiment, candidate, alert_id) AS raised_at,
+            max(version) OVER (PARTITION BY experiment, candidate, alert_id) AS last_version
+        FROM alerts FINAL
     )
+    WHERE version = last_version
 ) AS life
 LEFT JOIN
 (

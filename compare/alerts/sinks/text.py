@@ -52,6 +52,7 @@ def fields(notice: Notice) -> dict[str, str]:
         "count": str(len(notice.members)),
         "started_at": words.at(notice.started_at),
         "fired_at": words.at(notice.fired_at),
+        "fired_pair_at": "" if notice.fired_pair_at is None else words.at(notice.fired_pair_at),
         "resolved_at": "" if notice.resolved_at is None else words.at(notice.resolved_at),
         **told,
         "worst_pairs": "\n".join(worst_pairs(notice)),
@@ -128,6 +129,5 @@ def _member(member: Member) -> str:
     facts: list[str] = [member.state, member.severity]
     facts += ["silenced"] if member.is_silenced else []
     facts += ["acknowledged"] if member.is_acknowledged else []
-    return (
-        f"{member.metric}{where} ({', '.join(facts)}), fired {words.at(member.fired_at)}: {member.alert_id}"
-    )
+    fired = words.fired(member.fired_at, member.fired_pair_at)
+    return f"{member.metric}{where} ({', '.join(facts)}), fired {fired}: {member.alert_id}"

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from compare.alerts.alert import Alert
-from compare.alerts.alert_log import write_alerts
+from compare.alerts.alert_log import write_alerts, write_missing
 from compare.alerts.evidence_store import write_evidence
+from compare.alerts.notify import notify_due
+from compare.alerts.sinks.text import fields
 from compare.cli.main import cli
 from compare.store.client import Store, open_store
 from ingest.errors import SettingsError
 from ingest.settings import StoreSettings
+from ingest.settings_notify import NotifySettings
 from tests.compare.alerts import made
 from tests.compare.alerts.sinks.receivers import free_port, receiver
 from tests.fixtures.stores import MigratedAt
@@ -67,6 +70,31 @@ def test_from_firing_to_acknowledged_and_silenced(folder: Path, alert: Alert) ->
     assert run(folder, "unsilence", silence_id).output.startswith(f"ended: silence {silence_id}")
     (row,) = json.loads(run(folder, "list", "--experiment", alert.experiment, "--json").output)
     assert (row["is_acknowledged"], row["is_silenced"], row["severity"]) == (True, False, "warning")
+
+
+def test_fired_is_by_the_clock_and_the_pairs_time_stands_beside_it(folder: Path, store: Store) -> None:
+    key, before = uuid.uuid4().hex, datetime.now(UTC)
+    old = made.alert(key, at=made.now() - timedelta(hours=3), experiment=f"e-{key[:8]}", group_key=key)
+    write_alerts(store, [old])
+    after = datetime.now(UTC)
+    # What a process does that takes over: the time at which it was raised stays.
+    write_missing(store, old.experiment, [old])
+    write_alerts(store, [made.resolved(old, before - timedelta(hours=2))])
+    (row,) = json.loads(
+        run(folder, "list", "--experiment", old.experiment, "--state", "all", "--json").output
+    )
+    raised_at = datetime.fromisoformat(row["raised_at"])
+    assert before - timedelta(milliseconds=1) <= raised_at.replace(tzinfo=UTC) <= after
+    shown = run(folder, "show", key[:10]).output
+    raised, mirrored = f"{raised_at:%Y-%m-%d %H:%M:%S} UTC", f"{old.fired_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"fired:         {raised} (the pair that raised it was mirrored {mirrored})" in shown
+    assert f"{raised}  fired" in shown.partition("What happened:")[2]
+    assert f"{old.fired_at:%H:%M:%S}" not in shown.partition("What happened:")[2]
+    notices = notify_due(store, NotifySettings(), old.experiment, datetime.now(UTC))
+    assert [notice.fired_at for notice in notices] == [raised_at.replace(tzinfo=UTC)]
+    assert (notices[0].resolved_at or before) >= raised_at.replace(tzinfo=UTC)
+    assert [member.fired_pair_at for member in notices[0].members] == [old.fired_at]
+    assert f"fired {raised} (the pair" in fields(notices[0])["members"]
 
 
 def test_show_is_readable_and_hostile_text_does_nothing(folder: Path, alert: Alert) -> None:
