@@ -15,7 +15,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PINS = {
+PINS: dict[str, str] = {
     canonicalize_name(line.split("==")[0]): line.split("==")[1]
     for line in (ROOT / "constraints.txt").read_text().splitlines()
     if line and not line.startswith("#")
