@@ -166,6 +166,8 @@ def table(store: Store, name: str, engine: str = "", columns: Sequence[str] = ()
     defined = {
         line.split()[0].strip("`"): line.strip(" ,") for line in made.split("\n") if line.startswith("    ")
     }
+    # Engines in memory have none.
+    defined.pop("INDEX", None)
     text = ", ".join(line for column, line in defined.items() if not columns or column in columns)
     rest = made[made.index("PARTITION BY") :] if "Merge" in engine else ""
     how = f"({text}) ENGINE = {engine} {rest}" if engine else "AS pairs"

@@ -54,7 +54,17 @@ ELSEWHERE = (
         "it takes minutes, and asks a registry",
         ("make packaging-check", "tests/packaging/check_installs.py"),
     ),
-    Elsewhere(r"python -m bench\..+", _BENCH, ("make bench",)),
+    Elsewhere(
+        r"python -m bench\.(scaling|start_up|fuzz_\w+ \[seconds\] \[seed\])",
+        "seconds on a busy machine",
+        ("tests/docs/slow_programs.py",),
+    ),
+    Elsewhere(
+        r"python -m bench\.(soak|chaos)( --seed 11)?",
+        "20 and 30 minutes: by hand",
+        ("tests/integration/test_chaos.py", "tests/integration/test_kills.py"),
+    ),
+    Elsewhere(r"python -m bench\.(?!(scaling|start_up|fuzz_\w+|soak|chaos)\b).+", _BENCH, ("make bench",)),
     # What runs in containers, or beside engines.
     Elsewhere(
         r"(make secrets && |GNOMON_CONFIG=\./gnomon\.toml )?docker[ -]compose .*up( -d)?",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compare.golden.files import read_file
 from compare.store import Store, open_store
+from ingest.decode import decode
 from ingest.load_settings import load_settings
+from ingest.records import RawRecord, SourcePosition
 from tests.docs.pages import PAGES, blocks, name
 from tests.fixtures.stores import MigratedAt
 
@@ -85,3 +89,27 @@ def test_sql_runs_on_an_empty_store(store: Store) -> None:
                     store.query(statement.removesuffix(";"))
                     ran += 1
     assert ran > 10
+
+
+def test_the_lines_that_pages_print_are_read(tmp_path: Path) -> None:
+    """Each is printed on several lines, and says so."""
+    now, read = datetime.now(UTC), 0
+    for page in PAGES:
+        for block in (one for one in blocks(page) if one.language == "json"):
+            line = " ".join(block.text.split())
+            read += 1
+            if "gnomon.mirror/1" not in line:
+                (tmp_path / "set.jsonl").write_text(line, encoding="utf-8")
+                assert [case.case_id for case in read_file(tmp_path / "set.jsonl")] == [
+                    json.loads(line)["id"]
+                ]
+                continue
+            position = SourcePosition("t", "id", 0, 0)
+            record = decode(RawRecord(position, now_ms(now), None, line.encode(), ()), now)
+            assert record.request_id == json.loads(line)["request_id"]
+    assert read > 4
+
+
+def now_ms(now: datetime) -> int:
+    """As Kafka keeps a record's time."""
+    return int(now.timestamp() * 1000)

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -155,6 +156,17 @@ def test_the_blocks_of_shell_do_their_job(scene: Scene) -> None:
     read = [line.removeprefix("read ") for line in lines if line.startswith("read ")]
     assert len(read) > 30
     assert {line.split()[0] for line in read} == {"CREATE", "GRANT"}
+
+
+def test_the_code_for_python_reads_the_store(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, store = scene
+    monkeypatch.chdir(folder)
+    (code,) = (block.text for block in blocks(ACCESS) if block.language == "python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["client"].close()
+    rows = store.query("SELECT verdict, count() FROM pairs_v1 GROUP BY verdict").rows
+    assert sorted(names["frame"].itertuples(index=False, name=None)) == sorted(rows)
 
 
 def test_every_command_is_run_or_listed() -> None:
