@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 
 import msgspec
@@ -106,7 +106,8 @@ def find(store: Store, selection: Selection) -> PurgeReport:
         for table in tables.all
         for rows in [_rows(store, selection, tables, table, None)]
     )
-    return PurgeReport(_positions(store, selection, tables), counted, 0, _days(counted), tables.rollups, 0)
+    days = _days({partition for table in counted for partition in table.partitions})
+    return PurgeReport(_positions(store, selection, tables), counted, 0, days, tables.rollups, 0)
 
 
 def purge(
@@ -121,8 +122,8 @@ def purge(
 
     Each position keeps a row of `outcomes`, skipped for reason `purged`, without id and content: the
     accounting stays whole, and a record that Kafka delivers again is not replayed. `wait_s` is how long to
-    wait until the old parts have left the disk. Raises RetryError if the store is away, FatalError if a
-    mutation fails.
+    wait, once all else is done and for all tables together, until the old parts have left the disk. Raises
+    RetryError if the store is away, FatalError if a mutation fails.
     """
     tables = _tables(store, selection)
     before = {table: sum(_rows(store, selection, tables, table, cluster).values()) for table in tables.all}
@@ -142,6 +143,11 @@ def purge(
             for partition in rows:
                 touched[table][partition] = None
                 _delete(store, selection, tables, table, partition, cluster)
+    days = _days({partition for partitions in touched.values() for partition in partitions})
+    if rebuild_days is not None and days and tables.rollups:
+        rebuild_days(days)
+    stale = tables.rollups if days and rebuild_days is None else ()
+    old_parts = _wait_for_old_parts(store, touched, cluster, wait_s)
     made = {table: _mutations(store, table, cluster).keys() - known[table] for table in tables.all}
     done = tuple(
         PurgedTable(
@@ -150,14 +156,10 @@ def purge(
             sum(_rows(store, selection, tables, table, cluster).values()),
             tuple(touched[table]),
             tuple(sorted(made[table])),
-            _old_parts(store, table, tuple(touched[table]), cluster, wait_s),
+            old_parts[table],
         )
         for table in tables.all
     )
-    days = _days(done)
-    if rebuild_days is not None and days and tables.rollups:
-        rebuild_days(days)
-    stale = tables.rollups if days and rebuild_days is None else ()
     return PurgeReport(positions, done, alerts, days, stale, _detached(store, cluster), golden_cases)
 
 
@@ -284,27 +286,36 @@ def _mutations(store: Store, table: str, cluster: str | None) -> dict[str, tuple
     return {str(name): (bool(is_done), str(why)) for name, is_done, why in rows}
 
 
-def _old_parts(
-    store: Store, table: str, partitions: tuple[str, ...], cluster: str | None, wait_s: float
-) -> tuple[str, ...]:
-    """Parts of these partitions that are no longer read and not yet deleted, after waiting for them."""
-    if not partitions:
-        return ()
+def _wait_for_old_parts(
+    store: Store, touched: Mapping[str, Iterable[str]], cluster: str | None, wait_s: float
+) -> dict[str, tuple[str, ...]]:
+    """By table, the old parts of these partitions that are still there after `wait_s` for all of them."""
     deadline = time.monotonic() + wait_s
     while True:
-        rows = store.query(
-            f"SELECT DISTINCT name FROM {system_table('parts', cluster)} WHERE database = {{database:String}}"
-            " AND table = {table:String} AND NOT active AND has({partitions:Array(String)}, partition_id)"
-            " ORDER BY name",
-            {
-                "database": store.database,
-                "table": local_table(table, cluster),
-                "partitions": list(partitions),
-            },
-        ).rows
-        if not rows or time.monotonic() >= deadline:
-            return tuple(str(name) for (name,) in rows)
-        time.sleep(min(_POLL_S, wait_s))
+        found = _old_parts(store, touched, cluster)
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not any(found.values()):
+            return found
+        time.sleep(min(_POLL_S, left_s))
+
+
+def _old_parts(
+    store: Store, touched: Mapping[str, Iterable[str]], cluster: str | None
+) -> dict[str, tuple[str, ...]]:
+    """By table, the parts of these partitions that are no longer read and not yet deleted."""
+    rows = store.query(
+        f"SELECT DISTINCT table, name, partition_id FROM {system_table('parts', cluster)}"
+        " WHERE database = {database:String} AND NOT active ORDER BY name",
+        {"database": store.database},
+    ).rows
+    return {
+        table: tuple(
+            str(name)
+            for stored, name, partition in rows
+            if stored == local_table(table, cluster) and partition in partitions
+        )
+        for table, partitions in ((table, set(ids)) for table, ids in touched.items())
+    }
 
 
 def _detached(store: Store, cluster: str | None) -> int:
@@ -315,7 +326,6 @@ def _detached(store: Store, cluster: str | None) -> int:
     return int(count)
 
 
-def _days(tables: Sequence[PurgedTable]) -> tuple[date, ...]:
+def _days(partitions: Iterable[str]) -> tuple[date, ...]:
     """Days of `ingested_at`, which partition every table that has positions."""
-    partitions = {partition for table in tables for partition in table.partitions}
     return tuple(sorted(date.fromisoformat(one) for one in partitions))

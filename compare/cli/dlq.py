@@ -12,6 +12,7 @@ import click
 
 from compare.cli.locate import config_option, locate_store, read_settings, store_options
 from compare.cli.output import format_option
+from compare.cli.person import confirm
 from compare.cli.times import TimeOrAgo
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def replay(
             click.echo(f"{sum(1 for _ in records())} records would be sent to {topic}")
         else:
             if not yes:
-                click.confirm(f"Send {len(places)} records to {topic}?", abort=True, err=True)
+                confirm(f"Send {len(places)} records to {topic}?")
             with Progress(console=Console(stderr=True), transient=True) as progress:
                 sending = send_again(store, records(), settings.kafka, keep_times=keep_times)
                 sent = sum(1 for _ in progress.track(sending, total=len(places), description="sending"))

@@ -11,6 +11,7 @@ import click
 from compare.cli.golden_run import promote, run, runs
 from compare.cli.locate import config_option, locate_store, read_settings, store_options
 from compare.cli.output import write_all
+from compare.cli.person import confirm
 from compare.cli.times import TimeOrAgo
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def remove(
             raise FatalError(f"golden set {set_name} has no case {missing[0]}")
         chosen = known if is_all else list(case_ids)
         if not yes:
-            click.confirm(f"Remove {_cases(len(chosen))} from golden set {set_name}?", abort=True, err=True)
+            confirm(f"Remove {_cases(len(chosen))} from golden set {set_name}?")
         count = remove_cases(store, set_name, chosen)
     click.echo(f"{count} cases removed from golden set {set_name}")
 

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from compare.cli.locate import locate_store, store_options
+from compare.cli.person import confirm
 
 if TYPE_CHECKING:
     from compare.purge import PurgeReport
+
+
+EXIT_NOTHING = 3
+"""Nothing is stored of what was named."""
 
 
 @click.command()
@@ -26,7 +31,8 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="Wait so long until the replaced parts have left the disk; ClickHouse takes 8 minutes by default.",
+    help="When the rows are gone, wait so long in all until the replaced parts have left the disk; "
+    "ClickHouse takes 8 minutes by default.",
 )
 @store_options
 def purge(
@@ -41,7 +47,8 @@ def purge(
     """Delete a request, or a tenant, from every table.
 
     Works while the service writes. Says for each table how many rows there were and are, and what it cannot
-    reach. The exit code is 1 if rows are left.
+    reach. The exit code is 1 if rows are left or the question was answered with no, and 3 if nothing is
+    stored of it: a wrong id, or it was purged before.
     """
     from compare.purge import Selection, find
     from compare.purge import purge as purge_rows
@@ -54,15 +61,16 @@ def purge(
     selection = Selection(request_id, tenant)
     with open_store(settings, role="reader" if dry_run else "any") as store:
         found = find(store, selection)
-        if dry_run or not any(table.rows_before for table in found.tables):
+        what = f"{selection.column} {selection.value!r}"
+        rows = sum(table.rows_before for table in found.tables)
+        if not rows:
+            click.echo(f"nothing is stored of {what}: a wrong one, or it was purged before", err=True)
+            raise SystemExit(EXIT_NOTHING)
+        if dry_run:
             click.echo(_found_text(found))
             return
         if not yes:
-            rows = sum(table.rows_before for table in found.tables)
-            what = f"{selection.column} {selection.value!r}"
-            click.confirm(
-                f"Delete {rows} rows at {found.positions} positions of {what}?", abort=True, err=True
-            )
+            confirm(f"Delete {rows} rows at {found.positions} positions of {what}?")
         rollups = Rollups(store, settings)
 
         def rebuild(days: Sequence[date]) -> None:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from compare.cli.locate import config_option, read_settings
+from compare.cli.person import confirm
 from compare.cli.times import TimeOrAgo
 from compare.stop_signals import StopSignals
 
@@ -108,7 +109,7 @@ def replay(
             if dry_run or not left:
                 return
             if not yes:
-                click.confirm(f"Run {left} requests?", abort=True, err=True)
+                confirm(f"Run {left} requests?")
             with Progress(console=Console(stderr=True), transient=True) as progress:
                 task = progress.add_task("replaying", total=left)
                 report = run_replay(

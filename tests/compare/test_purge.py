@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
@@ -290,6 +291,40 @@ def test_a_purged_position_is_not_replayed_when_it_is_delivered_again(store: Sto
     assert columns_with(store, "r-2") == set()
 
 
+def test_the_wait_is_for_all_tables_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant's rows leave eight tables, whose old parts stay for minutes."""
+    clock = [0.0]
+
+    class Time:
+        monotonic = staticmethod(lambda: clock[0])
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            clock[0] += seconds
+
+    monkeypatch.setattr(purge_module, "time", Time)
+    report = purge(store, Selection(tenant="odd"), wait_s=1.5)
+    assert len([table.table for table in report.tables if table.old_parts]) == 8
+    assert clock[0] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("n\n", "Error: answered no, nothing was done\n"),
+        ("", "Error: nobody answered, nothing was done; --yes"),
+    ],
+)
+def test_who_says_no_is_told_that_nothing_was_done(
+    store: Store, settings: StoreSettings, run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, said: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    code, out, err = run("purge", "--dir", settings.url.removeprefix("chdb://"), "--request-id", "r-2")
+    assert (code, out) == (1, "")
+    assert said in err
+    assert columns_with(store, "content-of-2-end")
+
+
 def test_rollups_are_rebuilt_for_the_days_that_lost_rows(store: Store, settings: StoreSettings) -> None:
     rollups = Rollups(store, settings)
     rollups.rebuild_touched()
@@ -359,6 +394,10 @@ def test_the_command_says_what_went_and_what_it_cannot_reach(settings: StoreSett
         assert words in out
     # With nobody owning the folder it opens it itself.
     code, out, _ = run("purge", "--dir", folder, "--request-id", "r-2", "--yes")
-    assert (code, "0 positions; nothing was changed" in out) == (0, True)
+    assert (code, out) == (3, "")
+    code, _, err = run("purge", "--dir", folder, "--request-id", "mistyped", "--dry-run")
+    assert (code, err) == (
+        3, "nothing is stored of request_id 'mistyped': a wrong one, or it was purged before\n"
+    )  # fmt: skip
     code, _, err = run("purge", "--dir", folder)
     assert (code, "give --request-id or --tenant" in err) == (2, True)
