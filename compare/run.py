@@ -21,6 +21,7 @@ from compare.compare_stage import Compare
 from compare.counters import Counters
 from compare.fence import OwnedInserts
 from compare.golden.in_service import golden_runs
+from compare.group_check import group_warnings
 from compare.intake import REMEMBERED_IDS, Intake
 from compare.isolation import IsolationRunner
 from compare.large_blocks import give_back_large_blocks
@@ -60,6 +61,8 @@ from ingest.settings import Settings, StoreSettings
 STARTUP_TIMEOUT_S = 30.0
 """How long Kafka or the store may be away at the start. Later they are waited for as long as it takes."""
 _SWEEP_INTERVAL_S = 3600.0
+
+_log = logging.getLogger(__name__)
 
 
 class RunReport(msgspec.Struct, frozen=True):
@@ -215,6 +218,7 @@ class _Service(msgspec.Struct):
             ledger,
             before=read_back,
             startup_timeout_s=self.startup_timeout_s,
+            experiment=experiment.name,
         )
         replayer = Replayer(
             experiment, settings.endpoints, keeps_answers=settings.store.keep_reference_answers
@@ -307,6 +311,8 @@ def _with_near_tie(store: Store, settings: Settings) -> Settings:
 
 def _prepare(store: Store, settings: Settings) -> None:
     migrate.apply(store, settings.store)
+    for warning in group_warnings(store, settings.experiment.name, settings.kafka.group):
+        _log.warning("%s", warning)
     register_experiment(store, settings)
 
 

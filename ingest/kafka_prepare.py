@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ingest.assignment import Prepared, Prepares, Preparing
+from ingest.kafka_group import GroupWatch
 
 NIL_TOPIC_ID = "00000000-0000-0000-0000-000000000000"
 """Stands for a topic id that the broker does not know of (Kafka before 2.8)."""
@@ -37,9 +38,10 @@ class _Step(msgspec.Struct, frozen=True):
 class Beginnings:
     """Finds each new partition's beginning, and has `before` read back what is stored from there on."""
 
-    def __init__(self, topic: str, before: Prepares) -> None:
+    def __init__(self, topic: str, before: Prepares, group: GroupWatch) -> None:
         self._topic = topic
         self._before = before
+        self._group = group
         self._steps: dict[int, _Step] = {}
         self._from_the_start: set[int] = set()
         self._fresh: Any = None
@@ -103,7 +105,10 @@ class Beginnings:
             self._from_the_start.add(tp.partition)
         start = None
         if tp.partition not in self._from_the_start:
-            start = consumer.committed(tp, timeout_ms=_TIMEOUT_MS)
+            committed = consumer.committed(tp, metadata=True, timeout_ms=_TIMEOUT_MS)
+            if committed is not None:
+                start = committed.offset
+                self._group.begins(committed.metadata)
         is_committed = start is not None
         if start is None:
             consumer.seek_to_beginning(tp)

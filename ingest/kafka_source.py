@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
-from kafka import AsyncConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
+from kafka import AsyncConsumerRebalanceListener
 from kafka import errors as kafka_errors
 
 from ingest.assignment import DeliveryLog, NothingStored, Prepares
@@ -25,6 +25,7 @@ from ingest.errors import FatalError, GnomonError
 from ingest.hand_over import Delivered, HandOver
 from ingest.kafka_connect import connect_consumer
 from ingest.kafka_errors import AwayLog, judge
+from ingest.kafka_group import GroupWatch
 from ingest.kafka_parked import let_parked_go_on
 from ingest.kafka_prepare import NIL_TOPIC_ID, Beginnings
 from ingest.kafka_records import raw_record
@@ -57,11 +58,13 @@ class KafkaSource:
         *,
         before: Prepares | None = None,
         startup_timeout_s: float = 30.0,
+        experiment: str = "",
     ) -> None:
-        """`before` is asked before a partition's first record, after each assignment."""
+        """`before` is asked before a partition's first record. `experiment` is noted with our commits."""
         self._settings = settings
         self._log = log
-        self._beginnings = Beginnings(settings.topic, before or NothingStored())
+        self._group = GroupWatch(settings, experiment)
+        self._beginnings = Beginnings(settings.topic, before or NothingStored(), self._group)
         self._startup_timeout_s = startup_timeout_s
         self._hand_over = HandOver(delivery.max_queued_records, delivery.max_queued_bytes)
         self._lock = threading.Lock()
@@ -119,7 +122,7 @@ class KafkaSource:
             self._held.add(partition)
 
     def release(self, partition: int) -> None:
-        """Read a partition on again that `hold` paused. Does nothing if it is not paused."""
+        """Read a partition on again that `hold` paused, if it is."""
         with self._lock:
             self._held.discard(partition)
 
@@ -299,16 +302,12 @@ class KafkaSource:
         if not offsets:
             return True
         try:
-            self._consumer.commit(self._kafka_offsets(offsets), timeout_ms=_COMMIT_TIMEOUT_MS)
+            self._consumer.commit(self._group.to_commit(offsets), timeout_ms=_COMMIT_TIMEOUT_MS)
         except kafka_errors.KafkaError as error:
             self._give_up_or_wait(error)
             return False
         self._log.committed(offsets)
         return True
-
-    def _kafka_offsets(self, offsets: dict[int, int]) -> dict[Any, Any]:
-        topic = self._settings.topic
-        return {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in offsets.items()}
 
     def _answer_commit(self, is_confirmed: bool) -> None:
         with self._lock:
@@ -356,10 +355,11 @@ class KafkaSource:
         }
         if offsets and not is_lost and not self._closing.is_set():
             try:
-                await self._consumer.commit_async(self._kafka_offsets(offsets))
+                await self._consumer.commit_async(self._group.to_commit(offsets))
                 self._log.committed(offsets)
             except kafka_errors.KafkaError as error:
                 _log.warning("the commit on revoke failed: %s", judge(error, self._settings))
+        self._group.taken(partitions, is_lost=is_lost)
         for partition in partitions:
             with self._lock:
                 self._turns[partition] += 1
@@ -369,6 +369,7 @@ class KafkaSource:
 
     def _given(self, partitions: Collection[Any]) -> None:
         self._given_at = time.monotonic()
+        self._group.given(tp.partition for tp in partitions)
         # Paused until the owner knows where they begin and what of them is stored.
         self._consumer.pause(*partitions)
         with self._lock:

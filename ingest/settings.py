@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from ingest.settings_alerts import AlertSettings
 from ingest.settings_dashboard import DashboardSettings
@@ -19,14 +19,18 @@ from ingest.settings_verdict import VerdictSettings
 
 
 class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The source. `password` comes from GNOMON_KAFKA_PASSWORD only."""
+    """The source. `password` comes from GNOMON_KAFKA_PASSWORD only.
+
+    `group` is for the services of one experiment: two experiments in one group take each other's records.
+    Empty: `gnomon-` and the experiment's name.
+    """
 
     bootstrap_servers: Annotated[list[str], Meta(min_length=1)] = field(
         default_factory=lambda: ["localhost:9092"]
     )
     topic: str = "gnomon.mirror"
     dead_letter_topic: str = "gnomon.dead"
-    group: str = "gnomon"
+    group: str = ""
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
     username: str | None = None
@@ -355,3 +359,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     redaction: RedactionSettings = RedactionSettings()
     operations: OperationsSettings = OperationsSettings()
     dashboard: DashboardSettings = DashboardSettings()
+
+    def __post_init__(self) -> None:
+        if not self.kafka.group:
+            own = structs.replace(self.kafka, group=f"gnomon-{self.experiment.name}")
+            structs.force_setattr(self, "kafka", own)

@@ -155,8 +155,6 @@ def _check_kafka(kafka: KafkaSettings) -> None:
             )
     if kafka.topic == kafka.dead_letter_topic:
         raise InvalidValueError(("kafka", "dead_letter_topic"), f"is {kafka.topic!r}, the topic that is read")
-    if not kafka.group:
-        raise InvalidValueError(("kafka", "group"), "is empty; offsets are committed under it")
     if kafka.heartbeat_interval_ms >= kafka.session_timeout_ms:
         raise InvalidValueError(
             ("kafka", "heartbeat_interval_ms"),

@@ -36,9 +36,9 @@ def examine(
             on_check(check)
 
     if "kafka" in parts:
-        add(check_kafka(settings.kafka))
+        add(check_kafka(settings.kafka, settings.experiment.name))
     if "store" in parts:
-        add(check_store(settings.store))
+        add(check_store(settings.store, settings.experiment.name, settings.kafka.group))
     if "endpoints" in parts:
         asyncio.run(_check_endpoints(settings, add))
     if "encoder" in parts:

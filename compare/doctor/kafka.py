@@ -17,6 +17,7 @@ from ingest.errors import FatalError, GnomonError
 from ingest.kafka_client import Clients
 from ingest.kafka_connect import consumer_options
 from ingest.kafka_errors import judge
+from ingest.kafka_group import experiment_in
 from ingest.kafka_options import common_options, require_broker
 from ingest.settings import KafkaSettings
 
@@ -24,7 +25,7 @@ _TIMEOUT_MS = 10_000
 _FUTURE_S = 60.0
 
 
-def check_kafka(settings: KafkaSettings) -> list[Check]:
+def check_kafka(settings: KafkaSettings, experiment: str = "") -> list[Check]:
     """Look at broker, topics, sizes, group and clock. Nothing is written, committed or joined."""
     if importlib.util.find_spec("crc32c") is None:
         return [
@@ -41,7 +42,7 @@ def check_kafka(settings: KafkaSettings) -> list[Check]:
             dead = _partitions(consumer, clients, settings.dead_letter_topic)
             checks.append(_topic(settings.dead_letter_topic, dead, "dead letters go to"))
             if partitions:
-                checks += _group(consumer, settings, partitions)
+                checks += _group(consumer, settings, partitions, experiment)
                 checks.append(_clock(consumer, settings, partitions))
     except kafka_errors.KafkaError as error:
         checks.append(_away(judge(error, settings)))
@@ -92,14 +93,19 @@ def _topic(topic: str, partitions: set[int], what: str) -> Check:
     return ok(name, f"{len(partitions)} partition{'s' if len(partitions) > 1 else ''}")
 
 
-def _group(consumer: Any, settings: KafkaSettings, partitions: set[int]) -> list[Check]:
+def _group(consumer: Any, settings: KafkaSettings, partitions: set[int], experiment: str) -> list[Check]:
     name = f"kafka: group {settings.group}"
     places = [TopicPartition(settings.topic, partition) for partition in sorted(partitions)]
-    committed = {place.partition: consumer.committed(place, timeout_ms=_TIMEOUT_MS) for place in places}
-    known = {partition: offset for partition, offset in committed.items() if offset is not None}
+    committed = [consumer.committed(place, metadata=True, timeout_ms=_TIMEOUT_MS) for place in places]
+    known = [one for one in committed if one is not None]
     if not known:
         return [ok(name, "has committed nothing yet: it begins with the oldest record")]
-    return [ok(name, f"has committed offsets of {len(known)} of {len(partitions)} partitions")]
+    seen = f"has committed offsets of {len(known)} of {len(partitions)} partitions"
+    others = sorted({experiment_in(one.metadata) for one in known} - {"", experiment})
+    if experiment and others:
+        advice = "two experiments in one group take each other's records: give each a kafka.group of its own"
+        return [warn(name, f"{seen}, by experiment {', '.join(others)}", advice)]
+    return [ok(name, seen)]
 
 
 def _clock(consumer: Any, settings: KafkaSettings, partitions: set[int]) -> Check:

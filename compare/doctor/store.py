@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from compare.doctor.check import Check, fail, ok, unknown, warn
+from compare.group_check import group_warnings
 from compare.store import migrate
 from compare.store.client import Store, open_store
 from compare.store.errors import StoreQueryError
@@ -17,23 +18,30 @@ TESTED_VERSION = (26, 3)
 LARGEST_CLOCK_ERROR_S = 5.0
 LEAST_WINDOW = 10_000
 _UNKNOWN_DATABASE = 81
+_SCHEMA = "store: schema"
 _LEAST_FREE_SHARE = 0.1
 _LEAST_FREE_BYTES = 5 * 1024**3
 
 
-def check_store(settings: StoreSettings) -> list[Check]:
-    """Open the store as the service does and look at it. Nothing is changed."""
+def check_store(settings: StoreSettings, experiment: str = "", group: str = "") -> list[Check]:
+    """Open the store as the service does and look at it. Nothing is changed.
+
+    With an `experiment`, also at which `group` read for it.
+    """
     try:
         with open_store(settings, role="any") as store:
             checks = [_version(store), _clock(store), _disk(store)]
             checks += _schema(store, settings)
+            # Where the schema is not up to date, that is the last word.
+            if experiment and checks[-1].name != _SCHEMA:
+                checks += _group(store, experiment, group)
             if settings.url.startswith("http"):
                 checks.append(_permission(store, settings.database))
             return checks
     except StoreQueryError as error:
         if error.code == _UNKNOWN_DATABASE:
             advice = "run gnomon migrate (gnomon run does too)"
-            return [warn("store: schema", f"there is no database {settings.database} yet", advice)]
+            return [warn(_SCHEMA, f"there is no database {settings.database} yet", advice)]
         return [fail("store: connection", str(error), "check [store] username and its rights")]
     except GnomonError as error:
         advice = "check [store] url, username and GNOMON_STORE_PASSWORD, and that ClickHouse runs"
@@ -83,7 +91,7 @@ def _disk(store: Store) -> Check:
 
 
 def _schema(store: Store, settings: StoreSettings) -> list[Check]:
-    name = "store: schema"
+    name = _SCHEMA
     try:
         steps = migrate.plan(store, settings)
     except GnomonError as error:
@@ -102,6 +110,12 @@ def _schema(store: Store, settings: StoreSettings) -> list[Check]:
     else:
         checks.append(ok("store: deduplication", f"the last {window[1]} inserts are remembered"))
     return checks
+
+
+def _group(store: Store, experiment: str, group: str) -> list[Check]:
+    name = f"store: group {group}"
+    found = group_warnings(store, experiment, group)
+    return [warn(name, problem, "see docs/scaling.md, one group an experiment") for problem in found]
 
 
 def _permission(store: Store, database: str) -> Check:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kafka import KafkaProducer
+from kafka import KafkaProducer, OffsetAndMetadata
 
 from compare.cli.main import cli
 from compare.demo.broker import EmbeddedBroker, create_topic
@@ -14,7 +14,7 @@ from compare.demo.llama_server import LlamaServer
 from compare.doctor.check import Check, Status
 from compare.doctor.doctor import examine, is_fit
 from compare.doctor.encoder import check_encoder
-from compare.doctor.kafka import check_kafka
+from compare.doctor.kafka import _group, check_kafka
 from compare.doctor.store import check_store
 from compare.store import migrate, open_store
 from ingest.settings import (
@@ -148,6 +148,21 @@ def test_broker_topics_and_sizes(broker: EmbeddedBroker, topic: str) -> None:
     assert checks[f"kafka: message size of {topic}-dead"].status is Status.WARN
     assert checks["kafka: clock"].status is Status.WARN
     assert "into the future" in checks["kafka: clock"].seen
+
+
+def test_a_group_of_another_experiment() -> None:
+    """Tansu drops what is noted with an offset."""
+
+    class Consumer:
+        def committed(self, place: object, **options: object) -> OffsetAndMetadata:
+            return OffsetAndMetadata(7, "gnomon experiment theirs", -1)
+
+    kafka = KafkaSettings(topic="t", group="g")
+    [check] = _group(Consumer(), kafka, {0, 1}, "mine")
+    assert check.status is Status.WARN
+    assert check.seen == "has committed offsets of 2 of 2 partitions, by experiment theirs"
+    [check] = _group(Consumer(), kafka, {0, 1}, "theirs")
+    assert check.status is Status.OK
 
 
 def test_an_absent_broker_is_one_failure() -> None:
