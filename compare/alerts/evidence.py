@@ -49,7 +49,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     ratio, `effect` is since / before). `change_*` say since when, `change_pairs` how many pairs the 95 %
     set of that start holds. `excess_*` is what is left of the metric's distance over its noise floor, with
     `noise_requests` requests that were asked twice. `detectable` is the least effect that the detector
-    would show within `detectable_hours` at `pairs_per_hour`. None: it cannot be told.
+    would show within `detectable_hours` at `pairs_per_hour` (0.0: not known). None: it cannot be told.
     """
 
     experiment: str

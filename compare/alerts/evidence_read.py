@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from compare.alerts.alert import Alert, FamilyCount, PairPosition
 from compare.alerts.metrics import DIMENSIONS
 from compare.alerts.source import COUNTED
+from compare.pace import pace
 from compare.row_values import milliseconds
 from compare.store.client import Store
 
@@ -154,16 +155,27 @@ def read_families(
     )
 
 
-def pairs_per_hour(store: Store, alert: Alert, now: datetime, hours: float) -> float:
-    """Read how many pairs an hour of the slice count; equal requests count once an hour."""
+def pairs_per_hour(store: Store, alert: Alert, now: datetime, hours: float) -> float | None:
+    """Read how many pairs an hour of the slice count; equal requests count once an hour.
+
+    Over the time in which the candidate's pairs were compared within the last `hours`; None where that is too
+    little to tell (`compare.pace`).
+    """
     where, parameters = _slice_of(alert)
     since = _text(now - timedelta(hours=hours))
-    ((count,),) = store.query(
-        f"SELECT uniqExact(request_hash, toStartOfHour(mirrored_at)){where} AND {COUNTED}"
-        " AND mirrored_at >= {since:DateTime64(3, 'UTC')} AND ingested_at >= {since:DateTime64(3, 'UTC')}",
+    whole = msgspec.structs.replace(alert, dimension=DIMENSIONS[0])
+    ((pairs, first_at, last_at),) = store.query(
+        f"SELECT count(), min(ingested_at), max(ingested_at){_slice_of(whole)[0]} AND {COUNTED}"
+        " AND ingested_at >= {since:DateTime64(3, 'UTC')}",
         {**parameters, "since": since},
     ).rows
-    return float(count) / hours
+    ((count,),) = store.query(
+        f"SELECT uniqExact(request_hash, toStartOfHour(mirrored_at)){where} AND {COUNTED}"
+        " AND ingested_at >= {since:DateTime64(3, 'UTC')}",
+        {**parameters, "since": since},
+    ).rows
+    of_all = pace(int(pairs), first_at, last_at)
+    return None if of_all is None else of_all * int(count) / int(pairs)
 
 
 def _slice_of(alert: Alert) -> tuple[str, dict[str, Any]]:

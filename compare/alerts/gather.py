@@ -91,9 +91,11 @@ def gather(store: Store, alert: Alert, now: datetime) -> Evidence:
         change_earliest_at=None if start is None else utc(int(sample.times_ms[start.earliest])),
         change_latest_at=None if start is None else utc(int(sample.times_ms[start.latest])),
         change_pairs=None if start is None else start.size,
-        detectable=detectable(kind, alert.tolerated, alert.threshold, before, traffic * POWER_HOURS),
+        detectable=None
+        if traffic is None
+        else detectable(kind, alert.tolerated, alert.threshold, before, traffic * POWER_HOURS),
         detectable_hours=POWER_HOURS,
-        pairs_per_hour=traffic,
+        pairs_per_hour=traffic or 0.0,
         families=families,
         worst_pairs=worst,
         served_changes=changes,

@@ -136,7 +136,7 @@ def tests(evidence: Evidence) -> str:
 def power(kind: str, evidence: Evidence) -> str:
     """The least change that the detector would show at today's traffic."""
     if not evidence.pairs_per_hour:
-        return ""
+        return "the rate of pairs is not known yet: too few, or in too short a time" if evidence.unit else ""
     traffic = f"{evidence.pairs_per_hour:.0f} pairs an hour"
     if evidence.detectable is None:
         return f"at {traffic} no change would be seen within {evidence.detectable_hours:.0f} h"

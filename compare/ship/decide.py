@@ -18,6 +18,7 @@ from datetime import datetime
 
 import msgspec
 
+from compare.pace import pace
 from compare.ship.bounds import Counts, interval, pairs_needed
 from compare.ship.model import (
     DIMENSIONS,
@@ -56,6 +57,7 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
     decision = _decision(tally.whole.pairs, low, high, bool(dissenting), changed_at, is_covered, terms)
     reasons = _reasons(decision, low, high, dissenting, changed_at, is_covered, coverage.share, terms)
     needs_pairs = decision == "need_more" and high >= terms.margin
+    an_hour = pace(tally.whole.pairs, tally.first_ingested_at, tally.last_ingested_at)
     return ShipVerdict(
         schema=SCHEMA,
         experiment=evidence.experiment,
@@ -74,7 +76,8 @@ def decide(evidence: Evidence, terms: Terms, made_at: datetime) -> ShipVerdict:
         high=high,
         first_at=tally.first_at,
         last_at=tally.last_at,
-        need=_need(tally.whole, tally.first_at, tally.last_at, terms) if needs_pairs else None,
+        pairs_per_hour=an_hour,
+        need=_need(tally.whole, an_hour, terms) if needs_pairs else None,
         reasons=tuple(reasons),
         warnings=tuple(_warnings(evidence, terms, changed_at)),
         slices=_sorted(slices),
@@ -109,7 +112,7 @@ def at_margin(verdict: ShipVerdict, margin: float) -> ShipVerdict:
         decision=decision,
         exit_code=EXIT_CODES[decision],
         slices=slices,
-        need=_need(whole, verdict.first_at, verdict.last_at, terms) if needs_pairs else None,
+        need=_need(whole, verdict.pairs_per_hour, terms) if needs_pairs else None,
         reasons=tuple(_reasons(decision, low, high, dissenting, changed_at, is_covered, share, terms)),
     )
 
@@ -248,13 +251,10 @@ def _warnings(evidence: Evidence, terms: Terms, changed_at: tuple[datetime, ...]
     return found
 
 
-def _need(whole: Counts, first_at: datetime | None, last_at: datetime | None, terms: Terms) -> Need:
+def _need(whole: Counts, pairs_per_hour: float | None, terms: Terms) -> Need:
     excess = whole.excess
     pairs = pairs_needed(whole, terms.margin, 1.0 - terms.confidence)
-    hours = None
-    if pairs is not None and first_at is not None and last_at is not None:
-        span = (last_at - first_at).total_seconds() / 3600
-        hours = pairs * span / whole.pairs if span > 0 else None
+    hours = None if pairs is None or pairs_per_hour is None else pairs / pairs_per_hour
     if excess is None or pairs is None:
         return Need(None, None, "neither", ASSUMPTION)
     return Need(pairs, hours, "ship" if excess < terms.margin else "hold", ASSUMPTION)

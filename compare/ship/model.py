@@ -208,7 +208,7 @@ class Evidence(Struct, frozen=True):
 class Need(Struct, frozen=True):
     """How many more counted pairs a decision takes, None where no number is a plan.
 
-    `hours` at the rate of counted pairs that was seen.
+    `hours` at `ShipVerdict.pairs_per_hour`; None where that is not known.
     """
 
     pairs: int | None
@@ -218,7 +218,11 @@ class Need(Struct, frozen=True):
 
 
 class ShipVerdict(Struct, frozen=True):
-    """The verdict on one candidate. Rates are fractions, times UTC."""
+    """The verdict on one candidate. Rates are fractions, times UTC.
+
+    `pairs_per_hour`: counted pairs over the time in which they were compared (`compare.pace`); None where
+    there is too little to tell.
+    """
 
     schema: str
     experiment: str
@@ -248,3 +252,4 @@ class ShipVerdict(Struct, frozen=True):
     changed_at: tuple[datetime, ...]
     alerts: tuple[OpenAlert, ...]
     worst: tuple[WorstPair, ...]
+    pairs_per_hour: float | None = None

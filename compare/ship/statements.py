@@ -55,8 +55,8 @@ def need_line(verdict: ShipVerdict) -> str | None:
         return None
     if need.pairs is None:
         return "no number of pairs can be named: the excess seen is at the margin, or too close to it"
-    when = "" if need.hours is None else f", {length(need.hours)} at the rate seen"
-    return f"about {about(need.pairs)} more pairs to {need.towards}{when}, if {need.assumption}"
+    when = "rate not known yet" if need.hours is None else f"{length(need.hours)} at the rate seen"
+    return f"about {about(need.pairs)} more pairs to {need.towards}, {when}, if {need.assumption}"
 
 
 def bound_line(verdict: ShipVerdict) -> str:

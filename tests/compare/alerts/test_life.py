@@ -23,6 +23,7 @@ from compare.alerts.actions import (
 from compare.alerts.alert import Alert
 from compare.alerts.alert_log import write_alerts
 from compare.alerts.evidence import Evidence
+from compare.alerts.evidence_read import pairs_per_hour
 from compare.alerts.evidence_store import read_evidence
 from compare.alerts.gather import gather
 from compare.alerts.life import run_life
@@ -191,6 +192,17 @@ def test_reasons_are_those_that_the_rate_counts(store: Store) -> None:
     found = gather(store, alert, made.now())
     assert [(one.family, one.pairs) for one in found.families] == [("duplicate", 2)]
     assert words.change(found) == f"{words.at(START)}, by the detector's own estimate"
+
+
+def test_the_rate_of_pairs_is_over_the_time_in_which_they_were_compared(story: Story) -> None:
+    """800 pairs in 799 seconds, half of them on each route; looked at hours later."""
+    later = at(6 * 3600)
+    found = pairs_per_hour(story.store, story.alert, later, 24.0)
+    assert found == pytest.approx(800 * 3600 / 799)
+    route = msgspec.structs.replace(story.alert, dimension="route", slice="chat")
+    assert pairs_per_hour(story.store, route, later, 24.0) == pytest.approx(400 * 3600 / 799)
+    # The last 30 pairs came within half a minute: no rate.
+    assert pairs_per_hour(story.store, story.alert, at(END - 30) + timedelta(hours=24), 24.0) is None
 
 
 def test_a_whole_life(store: Store) -> None:

@@ -352,8 +352,8 @@ def test_detection_power(world: World) -> None:
         ("route", "a", p0),
         ("route", "z", p0),
     ]
-    assert column(rows, "pairs_per_hour") == [11.0, pytest.approx(24 / 11), 0.0]
-    for row, pairs in ((rows[0], 220.0), (rows[1], 20 * 24 / 11)):
+    assert column(rows, "pairs_per_hour") == [121.0, 24.0, 0.0]
+    for row, pairs in ((rows[0], 20 * 121), (rows[1], 20 * 24)):
         steps = [p0 * (1 / p0) ** (number / 200) for number in range(1, 201)]
         enough = [p for p in steps if growth(p, p0) * pairs >= math.log(4 * threshold)]
         assert row["detectable_rate"] == pytest.approx(enough[0])
@@ -363,7 +363,7 @@ def test_detection_power(world: World) -> None:
     # At a bet itself the growth is KL(p1 || p0).
     divergence = 0.1 * math.log(0.1 / p0) + 0.9 * math.log(0.9 / (1 - p0))
     assert needed == pytest.approx(math.log(4 * threshold) / divergence)
-    assert rows[0]["hours_to_see_tenfold"] == pytest.approx(needed / 11)
+    assert rows[0]["hours_to_see_tenfold"] == pytest.approx(needed / 121)
     assert mean_delay(DetectorSpec("regression_rate", p0, threshold), 10 * p0) == pytest.approx(
         needed, rel=0.2
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from compare.ship.bounds import Counts
-from compare.ship.decide import decide, slice_error
+from compare.ship.decide import at_margin, decide, slice_error
 from compare.ship.html_page import html_page
 from compare.ship.markdown import escaped, markdown_page
 from compare.ship.model import (
@@ -32,6 +33,7 @@ from compare.ship.model import (
     Validity,
     WorstPair,
 )
+from compare.ship.statements import need_line
 from ingest.errors import SettingsError
 
 NOW = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
@@ -193,3 +195,32 @@ def test_the_page_in_a_browser(
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 26)")
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "compared_s", "hours"),
+    [
+        # Mirrored within a second, compared in ten minutes: 5 a minute.
+        (50, 600.0, lambda needed: needed / 300),
+        (50, 59.0, None),
+        (9, 600.0, None),
+    ],
+)
+def test_the_time_that_is_left_is_told_by_when_pairs_were_compared(
+    pairs: int, compared_s: float, hours: Callable[[int], float] | None
+) -> None:
+    found = calm(Counts(0, 0, pairs))
+    tally = msgspec.structs.replace(
+        found.tally,
+        last_at=NOW + timedelta(seconds=1),
+        last_ingested_at=NOW + timedelta(seconds=compared_s),
+    )
+    verdict = decide(msgspec.structs.replace(found, tally=tally), Terms(0.01), NOW)
+    need = verdict.need
+    assert need is not None and need.pairs is not None
+    assert need.hours == (None if hours is None else pytest.approx(hours(need.pairs)))
+    assert ("rate not known yet" in (need_line(verdict) or "")) is (hours is None)
+    # Of a kept one, against another margin.
+    other = at_margin(verdict, 0.02).need
+    assert other is not None and other.pairs is not None
+    assert other.hours == (None if hours is None else pytest.approx(hours(other.pairs)))
