@@ -26,7 +26,7 @@ def filled(text: str, store: Store) -> str:
         (r"(?<=--experiment )(E|NAME)\b", "awq-on-prod"),
         (r"(?<=--endpoint )NAME", "awq"),
         (r"(?<=--reason )TEXT", "maintenance"),
-        (r"(?<=--tenant )T\b", "nobody"),
+        (r"(?<=--tenant )T\b", "leaving"),
         (r"(?<=--wait )SECONDS", "60"),
         (r"(?<=--partition )N", "3"),
         (r"(?<=--day )D", _days(0)),
@@ -43,7 +43,7 @@ def filled(text: str, store: Store) -> str:
 def forms(text: str) -> list[str]:
     """A synopsis as commands.
 
-    One for each of `A / B`, and of the options of `--a A | --b B`; without what stands in `[...]`, and with.
+    One for each of `A / B`, and of the options of `--a A | --b B`; with what stands in `[...]`, and without.
     """
     first, *others = text.split(" / ")
     found = [first, *(f"{first.rsplit(' ', 1)[0]} {one}" for one in others)]
@@ -52,4 +52,4 @@ def forms(text: str) -> list[str]:
         found = [f"{either[1]} {one}{either[4]}" for one in either.group(2, 3)]
     if not re.search(r"\[[A-Z-]", text):
         return found
-    return [" ".join(re.sub(r"\[([^\]]*)\]", taken, one).split()) for one in found for taken in ("", r"\1")]
+    return [" ".join(re.sub(r"\[([^\]]*)\]", taken, one).split()) for one in found for taken in (r"\1", "")]

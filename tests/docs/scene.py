@@ -125,16 +125,17 @@ def put_rows(store: Store, settings: StoreSettings) -> None:
     demo_run.insert(store, PROD)
     now = datetime.now(UTC)
     # Condition B of a rollback looks back ten minutes.
-    _again(store, "late", now - timedelta(seconds=30), {"pairs": {}, "requests": {}})
-    # Requests to replay and to keep as golden cases, which the run did not have.
+    _again(store, "late", now - timedelta(seconds=30), {"pairs": {}, "requests": {}}, "offset < 24")
+    # Requests to purge, to replay and to keep as golden cases, which the run did not have.
     code = """'{"error": {"code": "E17"}}'"""
     for route, days, of, pairs, answers in (
+        ("leaving", 9, "agent", {}, {}),
         ("extract", 1.5, "ticket-triage", {}, {}),
         ("log-extract", 0.5, "ticket-triage", {}, {}),
         ("codes", 0.4, "math", {"language": "'zh'", "candidate_tokens": "250"}, {"text": code}),
     ):
         where = f"offset IN (SELECT offset FROM pairs WHERE route = '{of}' AND topic_id != 'late')"
-        named = {"route": f"'{route}'"}
+        named = {"route": f"'{route}'", "tenant": f"'{route}'"}
         tables = {"pairs": {**named, **pairs}, "requests": named, "observations": answers}
         _again(store, route, now - timedelta(days=days), tables, where)
     letter = {

@@ -55,11 +55,13 @@ Scene = tuple[Path, Store]
 
 
 def first_seen() -> dict[str, Typed]:
-    """Each command once, at the page that is run first."""
+    """Each command once, at the page that is run first: in a block if there is one that has it."""
     found: dict[str, Typed] = {}
     for page in ORDER:
         for one in typed(page):
-            found.setdefault(one.text.removeprefix(".venv/bin/"), one)
+            text = one.text.removeprefix(".venv/bin/")
+            if text not in found or (one.line and not found[text].line):
+                found[text] = one
     return found
 
 
