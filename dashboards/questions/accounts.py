@@ -17,12 +17,15 @@ KEPT_S = 60.0
 
 
 def accounting(asked: Asked, experiment: str) -> pd.DataFrame:
-    """One row: consumed, compared, skipped, failed, dead_lettered, unaccounted, lost_retention."""
+    """One row: consumed, compared, skipped, failed, dead_lettered, unaccounted, lost_retention,
+    stored_ahead.
+    """
     return frame(
         asked,
         "SELECT sum(consumed) AS consumed, sum(compared) AS compared, sum(skipped) AS skipped, "
         "sum(failed) AS failed, sum(dead_lettered) AS dead_lettered, sum(unaccounted) AS unaccounted, "
-        "sum(lost_retention) AS lost_retention FROM accounting_v1 WHERE experiment = {experiment:String}",
+        "sum(lost_retention) AS lost_retention, sum(stored_ahead) AS stored_ahead FROM accounting_v1 "
+        "WHERE experiment = {experiment:String}",
         {"experiment": experiment},
     )
 

@@ -135,7 +135,7 @@ def show_hours(context: Context) -> None:
         },
     )
     row = accounts().of(context.reader, context.series).iloc[0]
-    names = ("consumed", "compared", "skipped", "failed", "dead_lettered", "unaccounted")
+    names = ("consumed", "compared", "skipped", "failed", "dead_lettered", "stored_ahead", "unaccounted")
     st.caption(
         say(
             "operations.accounting_note",

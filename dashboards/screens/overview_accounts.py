@@ -38,6 +38,8 @@ def show_accounts(context: Context) -> None:
             mean = say("overview.seconds", number=f"{behind['mean_s']:,.1f}")
             st.metric(say("overview.lag"), mean, width="content")
     st.caption(say("overview.accounting_note"))
+    if int(row["stored_ahead"]):
+        st.caption(say("overview.stored_ahead", count=f"{int(row['stored_ahead']):,}"))
     open_ones = int(row["unaccounted"])
     if open_ones:
         key = "overview.unaccounted_note" if open_ones > 0 else "overview.too_many"

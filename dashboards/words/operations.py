@@ -168,11 +168,13 @@ TEXTS: dict[str, tuple[str, str]] = {
     "accounting": ("Accounting by hour", "按小时核算"),
     "accounting_note": (
         "Over everything kept: consumed {consumed} = compared {compared} + skipped {skipped} + failed "
-        "{failed} + dead-lettered {dead_lettered}; {unaccounted} have no outcome yet. A record that "
+        "{failed} + dead-lettered {dead_lettered} - {stored_ahead} stored ahead of a slower record; "
+        "{unaccounted} have no outcome. A record that "
         "failed and was compared when it came again is in both columns of the hours, and counts as "
         "compared only in the sum. The newest {most} hours with a record are listed.",
         "全部保留数据：已消费 {consumed} = 已比较 {compared} + 跳过 {skipped} + 失败 {failed} + 死信 {dea"
-        "d_lettered}；{unaccounted} 条尚无结果。先失败、再次到达后被比较的记录在小时表中两列都计，在总数"
+        "d_lettered} - 先于较慢记录入库 {stored_ahead}；"
+        "{unaccounted} 条没有结果。先失败、再次到达后被比较的记录在小时表中两列都计，在总数"
         "中只计为已比较。列出最近 {most} 个有记录的小时。",
     ),
     "hour": ("hour ({zone})", "小时（{zone}）"),

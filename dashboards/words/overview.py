@@ -337,6 +337,11 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{count} consumed records have no outcome yet, or were lost.",
         "{count} 条已消费记录尚无结果，或已丢失。",
     ),
+    "stored_ahead": (
+        "{count} of these outcomes are stored ahead of a slower record before them, and count as consumed "
+        "once that has its outcome.",
+        "其中 {count} 条结果先于前面较慢的记录入库；待该记录有了结果，才计入已消费。",
+    ),
     "too_many": (
         "{count} more outcomes are stored than records were consumed.",
         "已存的结果比已消费的记录多 {count} 条。",

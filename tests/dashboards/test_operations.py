@@ -140,7 +140,7 @@ def test_the_page_tells_all_of_it() -> None:
     app = open_page("operations", experiment="busy", cost="1", input_price="2.5")
     text = words(app)
     assert "**Paused by command**: endpoint awq" in text
-    assert "consumed 170 = compared 120 + skipped 30 + failed 15 + dead-lettered 5; 0 have no outcome" in text
+    assert "consumed 170 = compared 120 + skipped 30 + failed 15 + dead-lettered 5 - 0 stored ahead" in text
     assert {one.label: one.value for one in app.metric}["failed in the range"] == "15"
     assert column(app, "state") == ["✕ budget used up", "‖ paused"]
     # Pair 0 of each ten, in both partitions, is a candidate_error.

@@ -7,6 +7,7 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from compare.store import Store
@@ -75,6 +76,26 @@ def test_a_lost_record_shows_as_unaccounted(migrated_store: Store, topic_id: str
     others = (batches.other(0, topic_id=topic_id),)
     write(migrated_store, others=others, ranges=(batches.delivered(0, 3, 3, topic_id=topic_id),))
     assert ask(migrated_store, "SELECT unaccounted FROM accounting_v1", topic_id) == [(2,)]
+
+
+def test_what_is_stored_before_a_slower_record_is_no_surplus(migrated_store: Store, topic_id: str) -> None:
+    """Offset 2 is under way, 3 and 5 are stored; of 0 and 1 one is lost, which 3 and 5 do not make up for."""
+    others = tuple(batches.other(n, topic_id=topic_id) for n in (0, 3, 5))
+    write(migrated_store, others=others, ranges=(batches.delivered(0, 2, 2, topic_id=topic_id),))
+    select = "SELECT consumed, skipped, unaccounted, stored_ahead FROM accounting_v1"
+    assert ask(migrated_store, select, topic_id) == [(2, 3, 1, 2)]
+
+
+def test_a_partition_without_a_range_and_a_second_group(migrated_store: Store, topic_id: str) -> None:
+    one = batches.delivered(0, 2, 2, topic_id=topic_id)
+    ranges = (one, msgspec.structs.replace(one, group="later", first_offset=1, end_offset=3))
+    elsewhere = msgspec.structs.replace(batches.position(0, topic_id=topic_id), partition=1)
+    pair = batches.compared(0, request=batches.mirrored(0, position=elsewhere))
+    others = tuple(batches.other(n, topic_id=topic_id) for n in (0, 1, 2))
+    write(migrated_store, pair, others=others, ranges=ranges)
+    select = "SELECT consumed, compared, skipped, unaccounted, stored_ahead FROM accounting_v1"
+    # Each group has read two records of partition 0; what is beyond its own range is ahead of it.
+    assert ask(migrated_store, select, topic_id) == [(2, 1, 3, 0, 2)] * 2
 
 
 def test_a_range_that_starts_where_another_did_replaces_it(migrated_store: Store, topic_id: str) -> None:
