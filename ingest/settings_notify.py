@@ -43,6 +43,7 @@ TEMPLATE_FIELDS: dict[str, str] = {
     "power": "the smallest effect that would be seen at today's traffic",
     "acknowledged": "by whom it was acknowledged, with the note; empty if by nobody",
     "link": "the explorer's page, if notify.explorer_url is set",
+    "runbook": "where it says what to do: notify.runbook_url and the section of the metric",
     "command": "the command that shows all of it",
     "group": "the group's key, as gnomon alerts takes it",
     "key": "the idempotency key of this notice",
@@ -130,12 +131,14 @@ class NotifySettings(Struct, frozen=True, forbid_unknown_fields=True):
     `update_interval_s`: new members of a told group are told together, at most so often.
     `evidence_interval_s`: how old the evidence of a firing alert may become before it is gathered anew.
     `explorer_url`: where people reach `gnomon dashboard`; links lead there. None leaves links out.
+    `runbook_url`: where your people read docs/runbooks.md; `#` and the metric are added in each notice.
     """
 
     renotify_s: Positive = 14_400.0
     update_interval_s: Positive = 300.0
     evidence_interval_s: Positive = 900.0
     explorer_url: HttpUrl | None = None
+    runbook_url: Annotated[str, Meta(pattern=r"^[^\s#]+$")] = "docs/runbooks.md"
     webhook: dict[Name, WebhookSink] = field(default_factory=dict)
     alertmanager: dict[Name, AlertmanagerSink] = field(default_factory=dict)
     slack: dict[Name, SlackSink] = field(default_factory=dict)

@@ -8,6 +8,9 @@ import msgspec
 
 from compare.alerts.alert import FamilyCount, PairPosition, Severity
 
+FEW_BEFORE = 30
+"""Of fewer pairs from before, a change's interval says nothing that anybody could use: it is not shown."""
+
 
 class ServedChange(msgspec.Struct, frozen=True):
     """An endpoint that served something else about when the change began; `before` and `after` in words."""

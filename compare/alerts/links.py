@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 from urllib.parse import urlencode
 
-from compare.alerts.alert import PairPosition
+from compare.alerts.alert import Category, PairPosition
 
 _ALERTS = "/alerts?"
 
@@ -42,6 +42,12 @@ def pair_link(explorer_url: str | None, of: Named, pair: PairPosition) -> str:
         "offset": pair.offset,
     }
     return f"{explorer_url.rstrip('/')}/pair?{urlencode(where)}"
+
+
+def runbook_link(page: str, category: Category, metric: str) -> str:
+    """The runbook of an alert: the page (`notify.runbook_url`) at the section of its metric."""
+    section = category if category in ("golden", "rollback", "no_data") else metric
+    return f"{page}#{section}"
 
 
 def explorer_of(link: str) -> str:

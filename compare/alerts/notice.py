@@ -52,6 +52,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     `told_severities` are those of the group's earlier notices. `acknowledged` says by whom and with which
     note, empty if by nobody. `link` is the explorer's page of the experiment, empty without its address.
+    `runbook` is where it says what to do (empty in notices from before it was kept).
     """
 
     group_key: str
@@ -72,6 +73,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     told_severities: tuple[Severity, ...] = ()
     acknowledged: str = ""
     link: str = ""
+    runbook: str = ""
 
     @property
     def key(self) -> str:

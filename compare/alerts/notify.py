@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from compare.alerts.alert import Alert, Severity
 from compare.alerts.groups import Group, read_groups
-from compare.alerts.links import page_link
+from compare.alerts.links import page_link, runbook_link
 from compare.alerts.notice import Member, Notice, Reason
 from compare.alerts.notice_log import write_notice
 from compare.store.client import Store
@@ -109,6 +109,7 @@ def make_notice(group: Group, reason: Reason, settings: NotifySettings, now: dat
         told_severities=tuple(sorted(told)),
         acknowledged=_acknowledged(group),
         link=page_link(settings.explorer_url, lead),
+        runbook=runbook_link(settings.runbook_url, lead.category, lead.metric),
     )
 
 

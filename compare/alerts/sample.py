@@ -9,7 +9,7 @@ import msgspec
 
 from compare.alerts.alert import FamilyCount, PairPosition
 from compare.alerts.evidence import Evidence, NamedTest, ServedChange
-from compare.alerts.links import page_link
+from compare.alerts.links import page_link, runbook_link
 from compare.alerts.notice import Member, Notice
 from ingest.settings import Settings
 
@@ -84,7 +84,11 @@ def sample_notices(settings: Settings, now: datetime) -> tuple[Notice, Notice]:
         members=(member,),
         evidence=evidence,
     )
-    firing = msgspec.structs.replace(firing, link=page_link(settings.notify.explorer_url, firing))
+    firing = msgspec.structs.replace(
+        firing,
+        link=page_link(settings.notify.explorer_url, firing),
+        runbook=runbook_link(settings.notify.runbook_url, "drift", member.metric),
+    )
     over = msgspec.structs.replace(member, version=2, state="resolved", resolved_at=now)
     resolved = msgspec.structs.replace(
         firing, number=2, state="resolved", resolved_at=now, members=(over,), told_severities=("warning",)

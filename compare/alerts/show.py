@@ -14,16 +14,19 @@ from compare.alerts.alert import Alert
 from compare.alerts.alert_log import COLUMNS, Stored, read_stored
 from compare.alerts.evidence import Evidence
 from compare.alerts.evidence_store import read_evidence
-from compare.alerts.links import pair_link
+from compare.alerts.links import pair_link, runbook_link
 from compare.store.client import Store
 from compare.visible import visible_line
 from ingest.errors import SettingsError
+from ingest.settings_notify import NotifySettings
 
 _MOST_EVENTS = 40
 
 
-def show_target(store: Store, target: Target, explorer_url: str | None = None) -> str:
+def show_target(store: Store, target: Target, links: NotifySettings) -> str:
     """Return everything known of the alert, or of each alert of the group, and what happened so far.
+
+    Of the settings only `explorer_url` and `runbook_url` are used.
 
     Raises SettingsError if there is none, and what the store raises.
     """
@@ -35,7 +38,7 @@ def show_target(store: Store, target: Target, explorer_url: str | None = None) -
     now = datetime.now(UTC)
     stored = read_stored(store, target.experiment, [alert.alert_id for alert in alerts])
     parts = [
-        _one(alert, stored[alert.alert_id], evidence.get(alert.alert_id), actions, now, explorer_url)
+        _one(alert, stored[alert.alert_id], evidence.get(alert.alert_id), actions, now, links)
         for alert in alerts
     ]
     return "\n\n".join([*parts, "What happened:\n" + "\n".join(_events(store, target))])
@@ -47,7 +50,7 @@ def _one(
     evidence: Evidence | None,
     actions: Actions,
     now: datetime,
-    explorer_url: str | None,
+    links: NotifySettings,
 ) -> str:
     is_critical = "critical" in (alert.severity, "" if evidence is None else evidence.severity)
     head = f"{alert.state.upper()} {'critical' if is_critical else 'warning'}: {alert.metric}"
@@ -69,9 +72,10 @@ def _one(
         sure = f"{alert.statistic:,.0f}, alarm at {alert.threshold:,.0f}, {alert.pairs_folded} pairs folded"
         facts.append(("evidence", sure))
     if evidence is not None:
-        facts += _facts(alert, evidence, explorer_url)
+        facts += _facts(alert, evidence, links.explorer_url)
     else:
         facts.append(("more", "not gathered yet: within the next run of the alerts"))
+    facts.append(("what to do", runbook_link(links.runbook_url, alert.category, alert.metric)))
     return "\n".join(lines + [_fact(label, text) for label, text in facts if text])
 
 

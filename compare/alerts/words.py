@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from compare.alerts.alert import Alert
-from compare.alerts.evidence import Evidence
+from compare.alerts.evidence import FEW_BEFORE, Evidence
 from compare.visible import visible_line
 
 _LONGEST_NAME = 80
@@ -72,11 +72,13 @@ def effect(metric: str, evidence: Evidence) -> str:
     unit = evidence.unit
     if evidence.value_since is None:
         return ""
-    text = f"{metric} {value(unit, evidence.value_since)} in {evidence.pairs_since} pairs"
+    text = f"{metric} {value(unit, evidence.value_since)} in {_pairs(evidence.pairs_since)}"
     if around := interval(unit, evidence.value_low, evidence.value_high):
         text += f" ({around})"
     if evidence.value_before is None:
         return text
+    if evidence.pairs_before < FEW_BEFORE:
+        return f"{text}; before not shown: {_pairs(evidence.pairs_before)}, under {FEW_BEFORE}"
     text += f", before {value(unit, evidence.value_before)} in {evidence.pairs_before}"
     if evidence.effect is None:
         return text
@@ -84,6 +86,10 @@ def effect(metric: str, evidence: Evidence) -> str:
     text += f"; change {sign}{value(unit, evidence.effect)}"
     around = interval(unit, evidence.effect_low, evidence.effect_high)
     return f"{text} ({around})" if around else text
+
+
+def _pairs(count: int) -> str:
+    return "1 pair" if count == 1 else f"{count} pairs"
 
 
 def floor(metric: str, evidence: Evidence) -> str:
@@ -126,7 +132,7 @@ def tests(evidence: Evidence) -> str:
     unit = "score" if evidence.unit == "ratio" else evidence.unit
     lines += [
         f"{one.dimension} {name(one.slice)}: {'+' if one.effect >= 0 else ''}{value(unit, one.effect)}"
-        f" in {one.pairs} pairs, adjusted p = {one.p_adjusted:.2g}"
+        f" in {_pairs(one.pairs)}, adjusted p = {one.p_adjusted:.2g}"
         for one in evidence.slices[:5]
         if one.p_adjusted <= 0.05
     ]

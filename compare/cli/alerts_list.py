@@ -13,6 +13,7 @@ from compare.cli.locate import locate_store, settings_in_force, store_options
 
 if TYPE_CHECKING:
     from compare.store.client import Store
+    from ingest.settings_notify import NotifySettings
 
 _STATES = ("firing", "resolved", "pending", "all")
 _COLUMNS = (
@@ -92,13 +93,18 @@ def show(
             objects = [json_row(found.column_names, row) for row in found.rows]
             click.echo(json.dumps(objects, ensure_ascii=False, indent=2, allow_nan=False))
             return
-        click.echo(show_target(store, target, explorer or _explorer(config_file)))
+        click.echo(show_target(store, target, _links(explorer, config_file)))
 
 
-def _explorer(config_file: Path | None) -> str | None:
-    """The explorer's address of the settings, if there are any."""
+def _links(explorer: str | None, config_file: Path | None) -> NotifySettings:
+    """Where links lead: by the settings, if there are any, and `--explorer` before them."""
+    import msgspec
+
+    from ingest.settings_notify import NotifySettings
+
     settings = settings_in_force(None, config_file)
-    return None if settings is None else settings.notify.explorer_url
+    notify = NotifySettings() if settings is None else settings.notify
+    return notify if explorer is None else msgspec.structs.replace(notify, explorer_url=explorer)
 
 
 def _alerts(

@@ -5,42 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from compare.alerts.links import runbook_link
 from compare.alerts.notice import Delivery, Member, Notice
 from compare.alerts.sinks import Sink, open_sinks
 from compare.alerts.sinks.alertmanager import Alertmanager
 from compare.rollback.decisions import Decision
 from compare.rollback.tell import NUMBERS
 from ingest.settings import Settings
+from ingest.settings_notify import NotifySettings
 
 
 class SinkTeller:
     """One sink of the settings. Its own connection: an alert's sink of the same name is another one."""
 
-    def __init__(self, sink: Sink, explorer_url: str | None) -> None:
+    def __init__(self, sink: Sink, settings: NotifySettings) -> None:
         self.name = sink.name
         self._sink = sink
-        self._link = explorer_url or ""
+        self._link = settings.explorer_url or ""
+        self._runbook = runbook_link(settings.runbook_url, "rollback", "rollback")
 
     def tell(self, decision: Decision) -> Delivery:
         """Send it. See `Teller`."""
-        return self._sink.send(notice_of(decision, self._link), datetime.now(UTC))
+        return self._sink.send(notice_of(decision, self._link, self._runbook), datetime.now(UTC))
 
     def keep_alive(self, calls: Sequence[Decision]) -> Delivery | None:
         """Send the calls that hold again where they would end by themselves. See `Teller`."""
         if not isinstance(self._sink, Alertmanager):
             return None
-        notices = [notice_of(decision, self._link) for decision in calls]
+        notices = [notice_of(decision, self._link, self._runbook) for decision in calls]
         return self._sink.keep_alive(notices, datetime.now(UTC))
 
 
 def tellers_of(settings: Settings) -> list[SinkTeller]:
     """Return the sinks that `rollback.sinks` names, or all."""
     names = sink_names(settings)
-    return [
-        SinkTeller(sink, settings.notify.explorer_url)
-        for sink in open_sinks(settings.notify)
-        if sink.name in names
-    ]
+    return [SinkTeller(sink, settings.notify) for sink in open_sinks(settings.notify) if sink.name in names]
 
 
 def sink_names(settings: Settings) -> list[str]:
@@ -49,7 +48,7 @@ def sink_names(settings: Settings) -> list[str]:
     return [f"{kind}:{name}" for kind, name, _ in settings.notify.sinks() if wanted is None or name in wanted]
 
 
-def notice_of(decision: Decision, link: str = "") -> Notice:
+def notice_of(decision: Decision, link: str = "", runbook: str = "") -> Notice:
     """Return the notice of a call's beginning or end, always the same; its group is the call."""
     assert decision.called_at is not None, "only a call is told of"
     is_over = decision.event == "cleared"
@@ -87,4 +86,5 @@ def notice_of(decision: Decision, link: str = "") -> Notice:
             ),
         ),
         link=link,
+        runbook=runbook,
     )

@@ -96,6 +96,7 @@ class Alertmanager:
                 "description": body,
                 "command": told["command"],
                 "acknowledged": told["acknowledged"],
+                "runbook": told["runbook"],
             },
             # An alert may not end before it starts; clocks differ.
             "startsAt": min(notice.started_at, now, ends_at),

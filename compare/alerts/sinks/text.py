@@ -58,6 +58,7 @@ def fields(notice: Notice) -> dict[str, str]:
         "worst_pairs": "\n".join(worst_pairs(notice)),
         "acknowledged": visible_line(notice.acknowledged, 500),
         "link": notice.link,
+        "runbook": notice.runbook,
         "command": f"gnomon {_SHOWN_BY.get(notice.category, 'alerts show')} {lead.alert_id}",
         "group": notice.group_key,
         "key": notice.key,
@@ -92,6 +93,7 @@ def default_body(told: dict[str, str]) -> str:
         ("Worst pairs", "worst_pairs"),
         ("Tests (they describe, they raised nothing)", "tests"),
         ("Would be seen", "power"),
+        ("What to do", "runbook"),
         ("Explorer", "link"),
         ("All of it", "command"),
     ):

@@ -230,7 +230,7 @@ def test_a_whole_life(store: Store) -> None:
     assert live(499) == []
     assert live(500) == ["unsilenced"]
     assert live(501) == []
-    shown = show_target(store, find_target(store, alert.alert_id[:12]), "http://explorer:8501")
+    shown = show_target(store, find_target(store, alert.alert_id[:12]), made.NOTIFY)
     for text in (
         "FIRING critical: regression_rate",
         "acknowledged:  by me@host at ",
@@ -238,6 +238,7 @@ def test_a_whole_life(store: Store) -> None:
         "since when:    ",
         "http://explorer:8501/pair?experiment=",
         "look at them: gnomon sql ",
+        "what to do:    docs/runbooks.md#regression_rate",
         "notified: notice 2: reminder",
     ):
         assert text in shown, shown

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import cast
 
 import msgspec
 import pytest
 
+from compare.alerts import words
 from compare.alerts.actions import Acknowledgement, Actions, Matcher, Silence, Target
-from compare.alerts.alert import Alert
+from compare.alerts.alert import Alert, Category
 from compare.alerts.groups import Group
 from compare.alerts.life_group import WINDOW_MS, choose_group
+from compare.alerts.metrics import BY_NAME
 from compare.alerts.notice import Notice, Reason
 from compare.alerts.notify import make_notice, reason_now
+from compare.alerts.sinks.text import default_body, fields
 from compare.row_values import milliseconds
 from ingest.settings_notify import NotifySettings
 from tests.compare.alerts.made import alert, evidence, group, now, resolved
+from tests.docs.pages import ROOT, anchors
 
 SETTINGS = NotifySettings(renotify_s=3600.0, update_interval_s=300.0)
 T = now()
@@ -192,3 +197,29 @@ def test_alerts_of_one_time_and_category_are_one_group() -> None:
     later = alert("d" * 32, at(50), group_key="h" * 32)
     # Both are near: the nearer start decides.
     assert choose_group("new", "drift", milliseconds(later.started_at), [FIRST, later]) == "h" * 32
+
+
+@pytest.mark.parametrize("metric", [*BY_NAME, "no_data", "golden_mean_score", "rollback"])
+def test_each_notice_names_its_runbook(metric: str) -> None:
+    category: Category = "drift"
+    if metric in ("no_data", "rollback"):
+        category = cast("Category", metric)
+    elif metric == "golden_mean_score":
+        category = "golden"
+    notice = make_notice(group(alert(metric=metric, category=category)), "fired", SETTINGS, T)
+    page, _, section = notice.runbook.partition("#")
+    assert section in anchors(ROOT / page)
+    assert f"What to do: {notice.runbook}" in default_body(fields(notice))
+    own = NotifySettings(runbook_url="https://wiki.example/gnomon")
+    assert make_notice(group(alert(metric=metric)), "fired", own, T).runbook.startswith(
+        "https://wiki.example/gnomon#"
+    )
+
+
+@pytest.mark.parametrize(("before", "is_shown"), [(30, True), (29, False), (1, False)])
+def test_of_few_pairs_from_before_nothing_is_said(before: int, is_shown: bool) -> None:
+    seen = evidence(FIRST, pairs_before=before, effect=0.298, effect_low=-0.007, effect_high=0.4)
+    text = words.effect("regression_rate", seen)
+    assert ("before 0.20% in 30; change +29.80%" in text) is is_shown
+    assert (f"before not shown: {before} pair" in text) is not is_shown
+    assert ("0.70%" in text) is is_shown

@@ -19,6 +19,7 @@ from compare.rollback.show import read_status, status_text
 from compare.rollback.sinks import SinkTeller
 from compare.rollback.tell import tell
 from ingest.errors import FatalError
+from ingest.settings_notify import NotifySettings
 from tests.compare.rollback.conftest import Planter, settings_file
 
 
@@ -169,7 +170,7 @@ def test_who_is_told_is_not_said_before_it_was_tried(called: Planter, folder: Pa
     config.write_text(settings_file("other", folder) + PAGER)
     status = CliRunner().invoke(cli, ["rollback", "explain", call, "--config", str(config), "--json"])
     assert (json.loads(status.stdout)["sinks"], json.loads(status.stdout)["untried"]) == (None, [])
-    tell(called.store, called.experiment, [SinkTeller(Down(), None)])
+    tell(called.store, called.experiment, [SinkTeller(Down(), NotifySettings())])
     of_status, _ = told(PAGER)
     assert len(of_status) == 1 and of_status[0].endswith("UTC: NOT received: refused")
 

@@ -134,7 +134,10 @@ def test_a_call_that_holds_is_kept_alive_in_alertmanager() -> None:
 def test_the_notice_is_the_same_whenever_it_is_made() -> None:
     assert notice_of(decision()) == notice_of(decision())
     assert render(notice_of(decision()), SinkText())[0] == "FIRING critical: e: q4: rollback"
-    assert SinkTeller(Alertmanager("a:b", AlertmanagerSink(url="http://127.0.0.1:9")), None).name == "a:b"
+    assert (
+        SinkTeller(Alertmanager("a:b", AlertmanagerSink(url="http://127.0.0.1:9")), NotifySettings()).name
+        == "a:b"
+    )
 
 
 def test_killed_while_the_sink_takes_it_the_same_key_comes_once_more_and_never_again(
