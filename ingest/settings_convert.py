@@ -30,6 +30,7 @@ _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a name of up to 64 letters, digits and . _ - that starts with one",
     r"^(https?://[^/\s]+|chdb:///\S+)$": "http://HOST:PORT, https://HOST:PORT or chdb:///FOLDER",
     r"^https?://[^/\s]+(/\S*)?$": "a URL that starts with http:// or https://",
+    r"^[^\s#]+$": "an address without spaces and #",
     r"^https?://\S+$": "a URL that starts with http:// or https://",
 }
 

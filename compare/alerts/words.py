@@ -103,7 +103,11 @@ def floor(metric: str, evidence: Evidence) -> str:
         )
     # Distances: those of a ratio are of its logarithm.
     unit = "score" if evidence.unit == "ratio" else evidence.unit
-    text = f"distance of an endpoint to itself {value(unit, evidence.noise_floor)}"
+    # The distance of a score where more is better is the score with its sign turned.
+    if metric in ("cosine_similarity", "top1_agreement_forced"):
+        text = f"score of an endpoint against itself {value(unit, 0.0 - evidence.noise_floor)}"
+    else:
+        text = f"distance of an endpoint to itself {value(unit, evidence.noise_floor)}"
     if evidence.excess is not None:
         text += f", excess of the candidate {value(unit, evidence.excess)}"
         if around := interval(unit, evidence.excess_low, evidence.excess_high):

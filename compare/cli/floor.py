@@ -37,12 +37,13 @@ def floor(
     """Show each score beside its noise floor.
 
     The floor is the same endpoint asked twice: under it no difference may be blamed on the candidate.
-    `excess` is what is left, with a 95 % interval; an interval that holds 0 shows no difference. All numbers
-    are distances: a score where higher is better comes with its sign turned.
+    `candidate` and `floor` are means over the same requests, those that were asked twice: the score itself
+    where `better` says higher or lower, else how far it is from no difference (`none`). `excess` is how much
+    worse the candidate is than its floor, with a 95 % interval; one that holds 0 shows no difference.
     """
     import msgspec
 
-    from compare.floor import Excess, read_excess
+    from compare.floor import Excess, compared_metrics, read_excess
     from compare.ship.scope import find_candidate
     from compare.store.client import open_store
     from compare.store.print_table import format_result
@@ -55,6 +56,15 @@ def floor(
             f"no noise pairs of experiment {experiment}, candidate {candidate}: see"
             " `gnomon sql 'SELECT experiment, candidate, count() FROM noise_pairs_v1 GROUP BY ALL'`"
         )
-    columns = [name for name in Excess.__struct_fields__ if by or name != "slice"]
-    rows = [[msgspec.structs.asdict(excess)[name] for name in columns] for excess in found]
+    directions = {spec.name: spec.direction for spec in compared_metrics()}
+    fields = [name for name in Excess.__struct_fields__ if by or name != "slice"]
+    columns = [fields[0], "better", *fields[1:]]
+    rows = []
+    for excess in found:
+        direction = directions[excess.metric]
+        cells = msgspec.structs.asdict(excess) | {"better": direction.removesuffix(" is better")}
+        if direction == "higher is better":
+            # A distance is the score with its sign turned; 0.0 first, so that there is no -0.0.
+            cells |= {name: 0.0 - cells[name] for name in ("candidate", "floor")}
+        rows.append([cells[name] for name in columns])
     click.echo(format_result(columns, rows, output_format))  # type: ignore[arg-type]

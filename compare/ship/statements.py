@@ -33,8 +33,8 @@ SUPPORT_HEADS = (
     "pairs",
     "mean",
     "worst 1 %",
-    "noise floor",
-    "excess over the floor (95 %, one look)",
+    "noise floor, and the candidate in the same requests",
+    "excess: the candidate's less the floor, turned so that more is worse (95 %, one look)",
 )
 SLICE_HEADS = ("slice", "pairs", "candidate only", "reference only", "excess", "bounds", "")
 WORST_HEADS = ("request id", "families", "severity", "cause", "route", "time (UTC)")
@@ -96,7 +96,7 @@ def range_line(verdict: ShipVerdict) -> str:
 def support_cells(support: Support) -> tuple[str, str, str, str, str, str]:
     """Under `SUPPORT_HEADS`."""
     unit = "" if support.unit in ("", "ratio") else f" {support.unit}"
-    floor, excess = _floor_cells(support.floor)
+    floor, excess = _floor_cells(support.floor, is_turned=support.direction == "higher is better")
     return (
         support.metric,
         whole(support.pairs),
@@ -107,7 +107,7 @@ def support_cells(support: Support) -> tuple[str, str, str, str, str, str]:
     )
 
 
-def _floor_cells(floor: Excess | None) -> tuple[str, str]:
+def _floor_cells(floor: Excess | None, *, is_turned: bool) -> tuple[str, str]:
     if floor is None:
         return "not measured", "-"
     within = (
@@ -115,9 +115,11 @@ def _floor_cells(floor: Excess | None) -> tuple[str, str]:
         if floor.low is None or floor.high is None
         else f"{number(floor.low)} to {number(floor.high)}"
     )
-    # A distance of a score where more is better is its negative; as a floor it is shown as the score is.
+    # A distance of a score where more is better is its negative; as a floor it is shown as the score is. The
+    # candidate's mean stands beside it: that of all pairs is of others, and less the floor is no excess.
+    own, candidate = (0.0 - value if is_turned else value for value in (floor.floor, floor.candidate))
     return (
-        f"{number(abs(floor.floor))} ({whole(floor.requests)} asked twice)",
+        f"{number(own)}, candidate {number(candidate)} in the same {whole(floor.requests)} asked twice",
         f"{number(floor.excess)} ({within})",
     )
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.stats import binomtest, ttest_rel
@@ -128,4 +129,12 @@ def test_the_only_candidate_need_not_be_named(filled: Store, store_settings: Sto
         return [line.split(",") for line in result.stdout.splitlines()]
 
     assert floor() == floor("--candidate", "q4")
-    assert floor()[1][:2] == ["cosine_similarity", str(len(_PAIRS[1::2]))]
+    row = dict(zip(*floor(), strict=True))
+    assert (row["metric"], row["better"], row["requests"]) == (
+        "cosine_similarity", "higher", str(len(_PAIRS[1::2]))
+    )  # fmt: skip
+    # The scores as they are, of the side that bounds: the candidate's own, asked twice at the odd requests.
+    own, between = np.mean([pair[4] for pair in _PAIRS[1::2]]), np.mean([pair[0] for pair in _PAIRS[1::2]])
+    assert float(row["floor"]) == pytest.approx(own)
+    assert float(row["candidate"]) == pytest.approx(between)
+    assert float(row["excess"]) == pytest.approx(own - between)

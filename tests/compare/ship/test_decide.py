@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser
 
+from compare.floor import Excess
 from compare.ship.bounds import Counts
 from compare.ship.decide import at_margin, decide, slice_error
 from compare.ship.html_page import html_page
@@ -33,7 +34,7 @@ from compare.ship.model import (
     Validity,
     WorstPair,
 )
-from compare.ship.statements import need_line
+from compare.ship.statements import need_line, support_cells
 from ingest.errors import SettingsError
 
 NOW = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
@@ -224,3 +225,19 @@ def test_the_time_that_is_left_is_told_by_when_pairs_were_compared(
     other = at_margin(verdict, 0.02).need
     assert other is not None and other.pairs is not None
     assert other.hours == (None if hours is None else pytest.approx(hours(other.pairs)))
+
+
+@pytest.mark.parametrize(
+    ("direction", "floor", "candidate"), [("lower is better", 0.25, 0.5), ("higher is better", -0.5, -0.25)]
+)
+def test_the_excess_is_the_difference_of_the_two_numbers_beside_it(
+    direction: str, floor: float, candidate: float
+) -> None:
+    """The mean of all pairs is of others: less the floor it is no excess."""
+    excess = Excess("m", "", 7, candidate, floor, 0.25, 0.1, 0.4, "reference")
+    cells = support_cells(Support("m", "", direction, 19, 0.375, 0.375, 0.5, excess))
+    assert cells[1:3] == ("19", "0.375")
+    assert cells[4:] == (
+        f"{abs(floor)}, candidate {abs(candidate)} in the same 7 asked twice",
+        "0.25 (0.1 to 0.4)",
+    )
