@@ -1,8 +1,9 @@
 """Who may call an endpoint now: one queue before all of its limits.
 
 A call goes when nothing is paused, the breaker lets it, a slot and its bytes are free and the pace allows it.
-The first in the queue goes first: lowest `Priority`, then oldest. Nothing overtakes it, so that a large
-request is not passed for ever by small ones.
+The first in the queue goes first: golden cases, then the calls of the oldest record, its first answers before
+the rest. Nothing overtakes it, so that a large request is not passed for ever by small ones. A record is done
+before younger ones have the endpoint, since what is stored of those waits for its offset.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import heapq
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -24,7 +26,7 @@ _PAUSED = "paused by command"
 
 
 class Priority(IntEnum):
-    """Lower goes first."""
+    """Lower goes first: golden cases of all calls, the others among the calls of one record."""
 
     GOLDEN = 0
     """Cases of a golden run, which alert on time."""
@@ -32,6 +34,18 @@ class Priority(IntEnum):
     """The first answers of a record."""
     EXTRA = 2
     """Second answers (noise), forced scoring, and what is asked about the server."""
+
+
+_turns = itertools.count()
+_turn: ContextVar[int | None] = ContextVar("turn", default=None)
+
+
+def begin_turn() -> None:
+    """All calls of this task from now on, and of the tasks that it makes, are one record's.
+
+    At every endpoint they go before the calls of whoever begins later.
+    """
+    _turn.set(next(_turns))
 
 
 class NotAdmitted(Exception):  # noqa: N818 - internal, turned into EndpointAwayError by the endpoint
@@ -69,8 +83,10 @@ class Patience(msgspec.Struct):
 
 
 class _Waiter(NamedTuple):
-    """One place in the queue; ordered by its first two fields."""
+    """One place in the queue; ordered by its first four fields."""
 
+    is_after_golden: bool
+    turn_number: int
     priority: Priority
     number: int
     size: int
@@ -177,7 +193,11 @@ class Admission:
     async def admitted(self, size: int, priority: Priority, patience: Patience) -> AsyncIterator[Call]:
         """Wait for the turn of a call of `size` bytes; it is out while inside. Raises NotAdmitted."""
         turn: asyncio.Future[Call] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._queue, _Waiter(priority, next(self._numbers), size, patience, turn))
+        # A call of no record is its own.
+        of_record = _turn.get()
+        turn_number = next(_turns) if of_record is None else of_record
+        place = (priority is not Priority.GOLDEN, turn_number, priority, next(self._numbers))
+        heapq.heappush(self._queue, _Waiter(*place, size, patience, turn))
         self._dispatch()
         try:
             call = await turn

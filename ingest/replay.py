@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ingest.admission import Priority
+from ingest.admission import Priority, begin_turn
 from ingest.endpoint import Endpoint
 from ingest.errors import DeadLetterError, EndpointAwayError, SettingsError
 from ingest.forced import ForcedScorer
@@ -105,14 +105,15 @@ class Replayer:
     async def replay(self, mirrored: MirroredRequest) -> tuple[ResponsePair, ...]:
         """Ask every side and return one pair for each candidate, in the order of the settings.
 
-        The reference is asked once for all candidates. Waits while a side is paused. Raises
-        EndpointAwayError when a side is away, BudgetError before anything is asked when the tokens of one
-        are used up, FatalError when one refuses our credentials, DeadLetterError (`model`) where `skip_for`
-        should have been asked.
+        The reference is asked once for all candidates. Who is replayed first goes first everywhere. Waits
+        while a side is paused. Raises EndpointAwayError when a side is away, BudgetError before anything is
+        asked when the tokens of one are used up, FatalError when one refuses our credentials, DeadLetterError
+        (`model`) where `skip_for` should have been asked.
         """
         skipped = self.skip_for(mirrored)
         if skipped is not None:
             raise DeadLetterError("model", skipped.detail)
+        begin_turn()
         experiment = self._experiment
         plans = {name: plan_for(mirrored, experiment, name) for name in experiment.candidates}
         shared = plans[experiment.candidates[0]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingest.admission import Admission, Call, NotAdmitted, Patience, Priority
+from ingest.admission import Admission, Call, NotAdmitted, Patience, Priority, begin_turn
 from ingest.breaker import Breaker
 from ingest.pacing import Pace
 from tests.ingest.test_breaker import Middle
@@ -111,7 +111,7 @@ class Rig:
             self.refused.append((name, refused.why))
 
 
-async def test_slots_are_given_by_priority_then_by_age() -> None:
+async def test_slots_are_given_to_golden_cases_then_by_age() -> None:
     rig = Rig(calls=1)
     await rig.ask("out")
     for name, priority in [
@@ -119,10 +119,35 @@ async def test_slots_are_given_by_priority_then_by_age() -> None:
         ("second", Priority.FIRST), ("golden 2", Priority.GOLDEN),
     ]:  # fmt: skip
         await rig.ask(name, priority=priority)
-    for name in ("out", "golden 1", "golden 2", "first", "second"):
+    for name in ("out", "golden 1", "golden 2", "extra", "first"):
         await rig.end(name)
-    assert rig.out == ["out", "golden 1", "golden 2", "first", "second", "extra"]
+    assert rig.out == ["out", "golden 1", "golden 2", "extra", "first", "second"]
     assert (rig.admission.in_flight, rig.admission.waiting) == (1, 0)
+
+
+async def test_a_record_that_began_earlier_goes_first_with_all_its_calls() -> None:
+    rig = Rig(calls=1)
+    await rig.ask("out")
+
+    async def record(name: str, begun: asyncio.Event, *calls: Priority) -> None:
+        begin_turn()
+        await begun.wait()
+        for number, priority in enumerate(calls):
+            await rig.ask(f"{name}{number}", priority=priority)
+
+    older, younger = asyncio.Event(), asyncio.Event()
+    tasks = [
+        asyncio.create_task(record("a", older, Priority.EXTRA, Priority.FIRST)),
+        asyncio.create_task(record("b", younger, Priority.EXTRA, Priority.FIRST)),
+    ]
+    await settle()
+    # The younger one is at the endpoint before the older one.
+    for begun, task in ((younger, tasks[1]), (older, tasks[0])):
+        begun.set()
+        await task
+    for name in ("out", "a1", "a0", "b1"):
+        await rig.end(name)
+    assert rig.out == ["out", "a1", "a0", "b1", "b0"]
 
 
 async def test_bytes_hold_calls_back_and_a_large_one_is_not_overtaken() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ingest.admission import Priority
+from ingest.admission import Priority, begin_turn
 from ingest.endpoint import Endpoint
 from ingest.errors import BudgetError, EndpointAwayError
 from ingest.llama_cpp import LlamaCpp
@@ -136,7 +136,8 @@ async def test_what_came_of_an_answer_holds_back_the_next_call() -> None:
         assert (await second).text == "Hello"
 
 
-async def test_first_answers_go_before_second_ones() -> None:
+async def test_first_answers_of_a_record_go_before_second_ones() -> None:
+    begin_turn()
     server = FaultServer(streams(*GOOD_STREAM))
     async with server.running(), endpoint(server, max_in_flight=1) as one:
         asked = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -274,3 +275,26 @@ async def test_a_model_that_the_map_lacks() -> None:
 def test_an_endpoint_that_is_not_configured() -> None:
     with pytest.raises(SettingsError, match='"cand", which is not configured .configured: ref.'):
         Replayer(experiment("cand"), {"ref": EndpointSettings(url="http://h")})
+
+
+async def test_a_record_is_done_before_younger_ones_have_the_endpoint() -> None:
+    """Sixteen records, eight at a time as the pipeline has them, and one place at each endpoint."""
+    ref, cand = FaultServer(streams(*GOOD_STREAM)), FaultServer(streams(*GOOD_STREAM))
+    done: list[int] = []
+    async with ref.running(), cand.running():
+        limits = {"ref": ref, "cand": cand}
+        endpoints = {name: EndpointSettings(url=one.url, max_in_flight=1) for name, one in limits.items()}
+        replayer = Replayer(experiment("cand", noise_fraction=1.0), endpoints)
+        await replayer.start()
+        slots = asyncio.Semaphore(8)
+
+        async def one(number: int) -> None:
+            async with slots:
+                await replayer.replay(mirrored(chat(f"{number}"), f"r-{number}"))
+                done.append(number)
+
+        await asyncio.gather(*(one(number) for number in range(16)))
+        await replayer.close()
+    asked = [int(body["messages"][0]["content"]) for body in ref.bodies if "messages" in body]
+    assert asked == sorted([*range(16)] * 2)
+    assert all(abs(place - number) <= 2 for place, number in enumerate(done))
