@@ -39,7 +39,8 @@ def inspect(
 ) -> None:
     """Read one answer and name what is wrong with it.
 
-    FILE is the body of an HTTP answer, JSON or an event stream of any dialect; - reads standard input.
+    FILE is the body of an HTTP answer, JSON or an event stream of any dialect; - reads standard input. A file
+    that is something else, such as a request, is refused; an answer that is broken is examined.
     With --cases, each line of a file in the case format is read and printed as one JSON line.
     """
     if (file is None) == (cases is None):
@@ -60,6 +61,7 @@ def inspect(
     request = _read_request(request_file)
     body = _read(file)
     observation = read_answer(body, asked=asked_alternatives(request))
+    _refuse_no_answer(file, body, observation)
     inspection = inspect_observation(
         observation, request, DetectorSettings(), vocabulary_size=vocabulary_size
     )
@@ -71,7 +73,6 @@ def inspect(
     from compare.cli.show import show_inspection
 
     show_inspection(inspection, Console(highlight=False, soft_wrap=True))
-    _hint(file, body, observation)
 
 
 @click.command()
@@ -81,6 +82,7 @@ def inspect(
 @_vocabulary_size
 @click.option("--embedding-model", default="packaged", show_default=True, help="Empty: no cosine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Name every score that there is none of.")
 def compare(
     reference: Path,
     candidate: Path,
@@ -88,11 +90,12 @@ def compare(
     vocabulary_size: int | None,
     embedding_model: str,
     as_json: bool,
+    is_verbose: bool,
 ) -> None:
     """Compare two saved answers to one request.
 
     REFERENCE and CANDIDATE are bodies of HTTP answers, as for `gnomon inspect`. Prints scores, findings,
-    the verdict and a token diff.
+    the verdict and a token diff. A file that is something else, such as a request, is refused.
     """
     from compare.inspection import compare_saved
     from compare.inspection_json import comparison_json
@@ -105,6 +108,8 @@ def compare(
     asked = asked_alternatives(request)
     bodies = [_read(path) for path in (reference, candidate)]
     observations = [read_answer(body, asked=asked) for body in bodies]
+    for path, body, observation in zip((reference, candidate), bodies, observations, strict=True):
+        _refuse_no_answer(path, body, observation)
     comparison = compare_saved(
         observations[0],
         observations[1],
@@ -119,9 +124,8 @@ def compare(
 
     from compare.cli.show import show_comparison
 
-    show_comparison(observations[0], observations[1], comparison, Console(highlight=False, soft_wrap=True))
-    for path, body, observation in zip((reference, candidate), bodies, observations, strict=True):
-        _hint(path, body, observation)
+    console = Console(highlight=False, soft_wrap=True)
+    show_comparison(observations[0], observations[1], comparison, console, is_verbose=is_verbose)
 
 
 def _print_cases(path: Path, vocabulary_size: int | None) -> None:
@@ -160,8 +164,8 @@ def _once_only(*paths: Path | None) -> None:
         raise click.UsageError("standard input can be read once: only one of the files may be -")
 
 
-def _hint(path: Path, body: bytes, observation: Observation) -> None:
-    """Tell a person, on stderr, what a file is that could not be read as an answer."""
+def _refuse_no_answer(path: Path, body: bytes, observation: Observation) -> None:
+    """Raise FatalError for a file that could not be read as an answer and is known to be something else."""
     from ingest.observation import FailureKind
 
     failure = observation.failure
@@ -173,7 +177,7 @@ def _hint(path: Path, body: bytes, observation: Observation) -> None:
 
     hint = hint_of(body)
     if hint is not None:
-        click.echo(f"gnomon: {_name(path)} is no answer: {hint}", err=True)
+        raise FatalError(f"{_name(path)} is no answer: {hint}")
 
 
 def _name(path: Path) -> str:

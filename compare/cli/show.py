@@ -18,6 +18,8 @@ from ingest.observation import FailureKind, Observation
 _REFERENCE = "blue"
 _CANDIDATE = "dark_orange"
 _MAX_TOKENS = 400
+_LONGEST_LINE = 98
+"""With its indent, 100 characters."""
 
 
 def show_inspection(inspection: Inspection, console: Console) -> None:
@@ -46,9 +48,17 @@ def show_inspection(inspection: Inspection, console: Console) -> None:
 
 
 def show_comparison(
-    reference: Observation, candidate: Observation, comparison: Comparison, console: Console
+    reference: Observation,
+    candidate: Observation,
+    comparison: Comparison,
+    console: Console,
+    *,
+    is_verbose: bool = False,
 ) -> None:
-    """Verdict, reasons, scores, findings and the two answers token by token."""
+    """Verdict, reasons, scores, findings and the two answers token by token.
+
+    Which scores there are none of is one short line for each reason; `is_verbose` names them all.
+    """
     verdict = comparison.verdict
     style = "bold red" if verdict.is_regression else "bold"
     has_cause = verdict.probable_cause != "unknown"
@@ -69,7 +79,11 @@ def show_comparison(
         console.print(Text(f"  {name:<34}{value:>12.6g}"))
     for reason in sorted(set(comparison.scores.unscored.values())):
         names = sorted(name for name, why in comparison.scores.unscored.items() if why == reason)
-        console.print(Text(f"  unscored, {REASONS.get(reason, reason)}: {', '.join(names)}", "dim"))
+        why = REASONS.get(reason, reason)
+        line = f"unscored, {why}: {', '.join(names)}" if is_verbose else _short(names, reason, why)
+        console.print(Text(f"  {line}", "dim"))
+    if comparison.scores.unscored and not is_verbose:
+        console.print(Text("  (-v names every score that is not there)", "dim"))
     _show_findings(comparison.findings, console, has_sides=True)
     for name, colour, observation in (
         ("reference", _REFERENCE, reference),
@@ -96,6 +110,13 @@ def token_diff(reference: Sequence[str], candidate: Sequence[str]) -> Text:
         if j2 > j1:
             shown.append(f"{{+{visible_block(''.join(candidate[j1:j2]))}+}}", _CANDIDATE)
     return shown
+
+
+def _short(names: Sequence[str], reason: str, why: str) -> str:
+    """How many scores there are none of, or which, and why: at most `_LONGEST_LINE` characters."""
+    line = f"unscored: {names[0] if len(names) == 1 else f'{len(names)} scores'}, {reason}"
+    whole = f"{line}: {why}"
+    return whole if len(whole) <= _LONGEST_LINE else line
 
 
 def _summary(observation: Observation) -> Text:

@@ -148,28 +148,54 @@ def test_what_cannot_be_read_is_one_clear_line(
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("body", "read_as", "hint"),
-    [
-        (b"", "the answer is empty", "save the body"),
-        (b"<html>502</html>", "neither JSON nor an event stream: it begins with '<html>502</html>'", "HTML"),
-        (b"HTTP/1.1 200 OK\r\n\r\n{}", "neither JSON nor an event stream", "without -i"),
-        (b"\x1f\x8b\x08\x00rest", "neither JSON nor an event stream", "gzip"),
-        (b"\x7fELF\x00\x00", "neither JSON nor an event stream", "a binary file"),
-        (b'{"model":"m","messages":[]}', "without choices", "it is a request"),
-        (b'{"request_id":"r","request":{},"response":{}}', "without choices", "a mirrored record"),
-        (b'{"id":"a","candidate":{}}\n{"id":"b","candidate":{}}\n', "broke off", "--cases"),
-        (b'{"object":"list","data":[{"id":"m"}]}', "without choices", "a list of models"),
-    ],
-)
-def test_a_file_that_is_no_answer_says_what_it_is(body: bytes, read_as: str, hint: str) -> None:
+NO_ANSWERS = [
+    (b"", "save the body"),
+    (b"<html>502</html>", "HTML"),
+    (b"HTTP/1.1 200 OK\r\n\r\n{}", "without -i"),
+    (b"\x1f\x8b\x08\x00rest", "gzip"),
+    (b"\x7fELF\x00\x00", "a binary file"),
+    (b'{"model":"m","messages":[]}', "it is a request"),
+    (b'{"request_id":"r","request":{},"response":{}}', "a mirrored record"),
+    (b'{"id":"a","candidate":{}}\n{"id":"b","candidate":{}}\n', "--cases"),
+    (b'{"object":"list","data":[{"id":"m"}]}', "a list of models"),
+]
+
+
+@pytest.mark.parametrize(("body", "hint"), NO_ANSWERS)
+def test_a_file_that_is_no_answer_is_refused_and_says_what_it_is(body: bytes, hint: str) -> None:
     done = gnomon("inspect", "-", stdin=body)
-    assert done.returncode == 0
-    assert read_as in done.stdout.decode()
-    assert b"no findings" not in done.stdout
+    assert (done.returncode, done.stdout) == (2, b"")
     said = done.stderr.decode().strip()
     assert said.startswith("gnomon: standard input is no answer: ") and hint in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_request_in_the_place_of_an_answer_has_no_verdict(
+    options: tuple[str, ...], sides: tuple[Path, Path], tmp_path: Path
+) -> None:
+    request = tmp_path / "request.json"
+    request.write_text('{"model": "m", "messages": []}')
+    done = gnomon("compare", sides[0], request, *options)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(f"gnomon: {request} is no answer: it is a request")
+
+
+def test_a_broken_answer_is_examined() -> None:
+    done = gnomon("inspect", "-", stdin=b'{"choices": [{"index": 0, "mess')
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"failure: unreadable" in done.stdout
+
+
+def test_what_is_not_scored_is_a_short_line_a_reason_and_v_names_all(sides: tuple[Path, Path]) -> None:
+    def unscored(*options: str) -> list[str]:
+        printed = gnomon("compare", *sides, "--embedding-model", "", *options).stdout.decode()
+        return [line for line in printed.splitlines() if line.startswith("  unscored")]
+
+    short, whole = unscored(), unscored("-v")
+    assert len(short) == len(whole) > 2
+    assert max(map(len, short)) <= 100 < max(map(len, whole))
+    assert "  unscored: 2 scores, embeddings_off: `compare.embedding_model` is empty" in short
 
 
 @pytest.mark.parametrize(
