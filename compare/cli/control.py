@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compare.cli.locate import locate_store, store_options
+from compare.cli.locate import locate_store, settings_in_force, store_options
 from compare.cli.person import who
 from ingest.errors import SettingsError
 
 if TYPE_CHECKING:
     from compare.store.client import Store
+
+MOST_DETAIL = 200
+"""Characters of why a record failed."""
 
 _endpoint = click.option("--endpoint", default="", help="One endpoint, by its name. [default: all]")
 _experiment = click.option("--experiment", default="", help="One experiment, by its name. [default: all]")
@@ -87,20 +90,42 @@ def resume(
 @click.command()
 @store_options
 def status(folder: Path | None, config_file: Path | None) -> None:
-    """Say what is paused, and what the endpoints computed today (UTC)."""
-    from compare.controls import pauses
-    from compare.store.client import open_store
+    """Say whether the service is ready, what is paused, what failed, and the tokens of today (UTC).
 
+    Records fail that met nobody or no budget; those of the last hour are told. The service is asked at
+    [operations] host and port of the settings: on its machine, or in its container. The rest is the store's.
+    """
+    from compare.controls import pauses
+    from compare.operations.ask_ready import ask_ready
+    from compare.store.client import open_store
+    from compare.visible import visible_line
+
+    settings = settings_in_force(folder, config_file)
+    ready = None if settings is None else ask_ready(settings.operations)
     with open_store(locate_store(folder, config_file), role="reader") as store:
         held = pauses(store)
         used = store.query(
             "SELECT endpoint_name, experiment, prompt_tokens, completion_tokens, estimated_tokens, calls"
             " FROM token_use_v1 WHERE day = toDate(now('UTC')) ORDER BY endpoint_name, experiment"
         ).rows
+        failed = store.query(
+            "SELECT experiment, reason, count(), max(ingested_at), argMax(detail, ingested_at)"
+            " FROM outcomes_v1 WHERE kind = 'failed' AND ingested_at >= now() - INTERVAL 1 HOUR"
+            " GROUP BY experiment, reason ORDER BY experiment, reason"
+        ).rows
+    if ready is not None:
+        click.echo(ready)
     for one in held:
         click.echo(f"paused: {one}")
     if not held:
         click.echo("nothing is paused")
+    for experiment, reason, count, last, detail in failed:
+        click.echo(
+            f'last hour: {count} record{"s" * (count != 1)} of experiment "{experiment}" failed ({reason}), '
+            f"the last at {last:%H:%M:%S} UTC: {visible_line(detail, MOST_DETAIL)}"
+        )
+    if not failed:
+        click.echo("last hour: no record failed")
     for name, experiment, prompt, completion, guessed, calls in used:
         click.echo(
             f'today: endpoint "{name}" of experiment "{experiment}": {prompt + completion} tokens '

@@ -52,7 +52,7 @@ COMMANDS = {
     "sql": ("compare.cli.store:sql", "Run one SQL statement or recipe, read-only."),
     "status": (
         "compare.cli.control:status",
-        "Say what is paused, and what the endpoints computed today (UTC).",
+        "Say whether the service is ready, what is paused, what failed, and the tokens of today (UTC).",
     ),
     "verdict": (
         "compare.cli.verdict:verdict",

@@ -186,7 +186,8 @@ def test_the_commands_work_while_another_process_owns_the_store(
     row = {"experiment": "e", "settings_hash": "h", "settings": '{"endpoints": {"fp16": {}, "awq": {}}}'}
     row |= {"ingested_at": TODAY, "version": 1}  # type: ignore[dict-item]
     store.insert("experiments", tuple(row), [tuple(row.values())])
-    assert command(store_settings, "status").stdout == "nothing is paused\ntoday: no tokens were counted\n"
+    told = "nothing is paused\nlast hour: no record failed\ntoday: no tokens were counted\n"
+    assert command(store_settings, "status").stdout == told
     done = command(store_settings, "pause", "--endpoint", "awq", "--reason", "deploy")
     assert done.stdout == 'paused: endpoint "awq"\n'
     assert command(store_settings, "pause").stdout == "paused: every endpoint\n"
