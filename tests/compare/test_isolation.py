@@ -186,8 +186,8 @@ def test_the_commands_work_while_another_process_owns_the_store(
     row = {"experiment": "e", "settings_hash": "h", "settings": '{"endpoints": {"fp16": {}, "awq": {}}}'}
     row |= {"ingested_at": TODAY, "version": 1}  # type: ignore[dict-item]
     store.insert("experiments", tuple(row), [tuple(row.values())])
-    told = "nothing is paused\nlast hour: no record failed\ntoday: no tokens were counted\n"
-    assert command(store_settings, "status").stdout == told
+    nothing = "nothing is paused\nlast hour: no record failed\ntoday: no tokens were counted\n"
+    assert command(store_settings, "status").stdout == nothing
     done = command(store_settings, "pause", "--endpoint", "awq", "--reason", "deploy")
     assert done.stdout == 'paused: endpoint "awq"\n'
     assert command(store_settings, "pause").stdout == "paused: every endpoint\n"
@@ -198,7 +198,8 @@ def test_the_commands_work_while_another_process_owns_the_store(
         "paused: every endpoint",
         'paused: endpoint "awq"',
     ]
-    assert told[2] == (
+    assert told[2] == "last hour: no record failed"
+    assert told[3] == (
         'today: endpoint "awq" of experiment "e": 42 tokens (30 prompt, 12 completion, 5 of them estimated)'
         " in 2 calls"
     )
