@@ -81,6 +81,26 @@ def test_a_second_signal_ends_it_at_once_and_quietly(number: signal.Signals, cod
     assert err == "SIGINT: no more records are taken, those under way are finished\n"
 
 
+IMPORTING = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "compare.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+from compare.cli.start import main
+sys.argv[1:] = ["--version"]
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_quiet() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTING], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_handlers_are_given_back() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with StopSignals():

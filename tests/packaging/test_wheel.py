@@ -40,4 +40,4 @@ def test_the_wheel_holds_the_compiled_scanner_and_says_for_which_platform(wheel:
 def test_the_wheel_makes_the_command(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("/entry_points.txt")]
-        assert "gnomon = compare.cli.main:main" in archive.read(name).decode().splitlines()
+        assert "gnomon = compare.cli.start:main" in archive.read(name).decode().splitlines()
