@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,9 +29,13 @@ _TOLD = ("model", "engine", "engine_version", "quantization", "weights_sha256", 
 
 
 class ServedWatch:
-    """Writes a row for each change. `store` is used by nothing else."""
+    """Writes a row for each change. `store` is used by nothing else.
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    `names` are the endpoints that are asked, all of the experiment where it is None.
+    """
+
+    def __init__(self, store: Store, settings: Settings, names: Sequence[str] | None = None) -> None:
+        self._names = endpoint_names(settings.experiment) if names is None else list(names)
         self._store = store
         self._settings = settings
         self._experiment = settings.experiment
@@ -55,9 +60,10 @@ class ServedWatch:
 
     async def _ask_all(self) -> dict[str, Served]:
         """What each endpoint told; nothing is known of one that is away."""
-        names = endpoint_names(self._experiment)
-        answers = await asyncio.gather(*(served_by(name, self._settings.endpoints[name]) for name in names))
-        return dict(zip(names, answers, strict=True))
+        answers = await asyncio.gather(
+            *(served_by(name, self._settings.endpoints[name]) for name in self._names)
+        )
+        return dict(zip(self._names, answers, strict=True))
 
     def note(self, told: dict[str, Served]) -> int:
         """Write what the endpoints told and what the records tell, where it is new. Blocks."""

@@ -20,6 +20,8 @@ from ingest.settings import EndpointSettings
 
 PATIENCE_S = 5.0
 """How long `served_by` waits: the end of the service waits for one that is under way."""
+_MOST_ATTEMPTS = 3
+"""Their waits sum to under a second."""
 ENGINES = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 """What `owned_by` of `/v1/models` says of the engine; other words tell of an owner, not of an engine."""
 
@@ -79,13 +81,18 @@ async def ask_served(endpoint: Endpoint) -> Served:
 async def served_by(name: str, settings: EndpointSettings) -> Served:
     """What an endpoint serves, asked past the queue of its calls; all None, with a log line, if away."""
     # Without a breaker of its own, whose words in the log would pass for those of the records' endpoint.
-    settings = msgspec.structs.replace(settings, breaker_failures=0)
+    # With few attempts: the reason for which the last failed is told, where waiting on would end without one.
+    settings = msgspec.structs.replace(
+        settings, breaker_failures=0, max_attempts=min(settings.max_attempts, _MOST_ATTEMPTS)
+    )
     try:
         async with asyncio.timeout(PATIENCE_S), Endpoint(name, settings) as endpoint:
             return await ask_served(endpoint)
-    except (GnomonError, TimeoutError) as error:
-        _log.info("endpoint %s did not say what it serves: %s", name, str(error) or "no answer in time")
-        return Served()
+    except GnomonError as error:
+        _log.info("endpoint %s did not say what it serves: %s", name, error)
+    except TimeoutError:
+        _log.info("endpoint %s did not say what it serves: no answer within %g s", name, PATIENCE_S)
+    return Served()
 
 
 async def _get(endpoint: Endpoint, path: str) -> Any:

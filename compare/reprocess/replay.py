@@ -31,6 +31,7 @@ from compare.reprocess.selection import Selected, Wanted, find_source, select
 from compare.reprocess.source import ReplaySource
 from compare.reprocess.stored import read_stored
 from compare.rollups.runner import RollupRunner
+from compare.served_watch import ServedWatch
 from compare.stop_signals import StopSignals
 from compare.store import migrate
 from compare.store.client import Store, open_store
@@ -128,6 +129,14 @@ def run_replay(
         replay = _Replay(
             settings, store, inserts, plan, options, compare, redactor, read_purged(store), signals
         )
+        experiment = settings.experiment
+        # A stored answer of the reference was made by what served then: that it serves the same is not known.
+        asked = experiment.candidates if options.reuses_answers else None
+        watch = ServedWatch(stack.enter_context(open_store(settings.store, role="any")), settings, asked)
+        # Before the first answer: what is seen later is not taken for what made it.
+        watch.run_once()
+        watch.start()
+        stack.callback(watch.stop)
         report = asyncio.run(replay.run(on_progress))
         RollupRunner(stack.enter_context(open_store(settings.store, role="any")), settings.store).run_once()
     return report

@@ -14,8 +14,9 @@ from compare.demo.llama_server import LlamaServer
 from compare.demo.models import ModelPaths
 from ingest.endpoint import Endpoint
 from ingest.errors import EndpointAwayError
-from ingest.served import Served, ask_served
+from ingest.served import Served, ask_served, served_by
 from ingest.settings import EndpointSettings
+from tests.fixtures.kept_broker import free_port
 from tests.ingest.fault_server import FaultServer, Handler
 
 
@@ -101,3 +102,13 @@ async def test_a_route_that_is_closed_is_not_told() -> None:
 async def test_an_endpoint_that_is_away_is_an_error() -> None:
     with pytest.raises(EndpointAwayError):
         await ask("http://127.0.0.1:9")
+
+
+async def test_who_is_away_is_told_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    """As many attempts as the settings allow would take longer than anybody waits."""
+    caplog.set_level("INFO")
+    settings = EndpointSettings(url=f"http://127.0.0.1:{free_port()}", max_attempts=50)
+    assert not (await served_by("small", settings)).is_known()
+    (said,) = caplog.messages
+    assert said.startswith("endpoint small did not say what it serves: ")
+    assert said.endswith("is away after 3 attempts: connection refused")

@@ -45,7 +45,7 @@ class World:
 def world(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory, migrated_at: MigratedAt
 ) -> Iterator[World]:
-    with StubEndpoint() as reference, StubEndpoint("another answer") as candidate:
+    with StubEndpoint() as reference, StubEndpoint("another answer", model="q4-build-7") as candidate:
         folder = tmp_path_factory.mktemp("reprocess") / "store"
         bench = Bench(broker.bootstrap, folder, reference.url, candidate.url)
         migrated_at(folder)
@@ -108,6 +108,13 @@ def test_the_same_candidate_gets_the_same_scores_and_the_reference_is_not_asked(
     assert report.answers == {"reused": RECORDS}
     assert len(world.reference.calls) == asked_reference
     assert len(world.candidate.calls) == 2 * asked_candidate
+    # What serves the candidate now is told, before its first pair; the kept answers are of another time.
+    told = (
+        "SELECT role, model, engine,"
+        " seen_at <= (SELECT min(ingested_at) FROM pairs_v1 WHERE experiment = 'b')"
+        " FROM served_v1 WHERE experiment = 'b' AND role != 'production'"
+    )
+    assert world.bench.rows(told) == [("candidate", "q4-build-7", "llama.cpp", 1)]
     names = [name for name in SCORE_COLUMNS if name not in MEASURED]
     more = [
         "verdict",
