@@ -109,7 +109,7 @@ class Pipeline:
         self._answer_room = Room(delivery.max_under_way_bytes)
         batch_bytes = round(delivery.max_under_way_bytes * BATCH_SHARE)
         self._batcher = Batcher(experiment, delivery.batch_pairs, batch_bytes, delivery.batch_seconds)
-        self._last_commit = 0.0
+        self._last_commit, self._given_up = 0.0, 0
         self._committing: asyncio.Task[bool] | None = None
         self._letters = DeadLetterKeeper(
             dead_letters, pause_share=delivery.dead_letter_pause_share, hold=source.hold
@@ -121,7 +121,7 @@ class Pipeline:
         self._stop.set()
 
     def release(self, partition: int) -> None:
-        """Go on with a partition that was paused for its dead letters. Called on the event loop."""
+        """Go on with a partition that was held for its dead letters. Called on the event loop."""
         self._letters.forget(partition)
         self._source.release(partition)
 
@@ -245,7 +245,11 @@ class Pipeline:
         try:
             return await self._under_way.carry(self._carry(delivered), partition, delivered.epoch)
         except _GivenUpError:
+            self._given_up += 1
             return None
+        except asyncio.CancelledError:
+            self._given_up += 1
+            raise
 
     async def _look_back(self, record: RawRecord, now: datetime) -> Settled | None:
         if self._stored is None:
@@ -339,10 +343,13 @@ class Pipeline:
         self.is_draining = True
         self._source.rest()
         self._replayer.rest()
+        within = ""
         try:
             await asyncio.wait_for(asyncio.gather(*workers), self._delivery.drain_seconds)
         except TimeoutError:
-            _log.warning("requests still under way after %g s are given up", self._delivery.drain_seconds)
+            within = f" after {self._delivery.drain_seconds:g} s"
+        if self._given_up:
+            _log.warning("records given up%s: %d; they are delivered again", within, self._given_up)
         left = max(_LEAST_FLUSH_S, deadline - time.monotonic())
         # `storing` may have failed and take nothing any more, so the end mark is put beside it.
         marking = asyncio.create_task(self._completed.put(None))

@@ -46,7 +46,9 @@ async def test_stopping_drains_what_is_under_way_and_leaves_the_rest() -> None:
     assert counters.consumed == counters.outcomes == 4
 
 
-async def test_a_request_that_hangs_through_the_drain_is_given_up_and_not_committed() -> None:
+async def test_a_request_that_hangs_through_the_drain_is_given_up_and_not_committed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def behave(mirrored: MirroredRequest) -> None:
         if mirrored.request_id == "r1":
             await asyncio.Event().wait()
@@ -61,6 +63,7 @@ async def test_a_request_that_hangs_through_the_drain_is_given_up_and_not_commit
     await running
     assert rig.writer.stored == [(0, "compared"), (2, "compared")]
     assert rig.source.committed == [1]
+    assert caplog.messages == ["records given up after 0.2 s: 1; they are delivered again"]
 
 
 async def test_stopping_while_the_store_is_away_ends_without_a_commit(
