@@ -9,7 +9,7 @@ from compare.doctor.check import Check, fail, ok, unknown, warn
 from compare.doctor.endpoint import CHAT, Facts
 from ingest.endpoint import Endpoint
 from ingest.errors import GnomonError
-from ingest.observation import FailureKind
+from ingest.observation import Failure, FailureKind
 
 _NEEDLES = ("alder", "walrus")
 _FILLER = "Entry {number}: the pump ran as usual and nothing was found. "
@@ -19,6 +19,12 @@ _TOKENS_AN_ENTRY = 20
 _LEAST_SHARE = 0.75
 """Numbers grow longer and the template counts once: the estimate is not exact."""
 _ROOM_TOKENS = 64
+_CLOCKS = {
+    FailureKind.FIRST_TOKEN_TIMEOUT: "first_token_timeout_s",
+    FailureKind.IDLE_TIMEOUT: "idle_timeout_s",
+    FailureKind.TOTAL_TIMEOUT: "total_timeout_s",
+}
+"""The key of the endpoint's settings that ended a call."""
 
 
 async def check_context(endpoint: Endpoint, model: str, facts: Facts, wanted_tokens: int) -> list[Check]:
@@ -43,8 +49,7 @@ async def check_context(endpoint: Endpoint, model: str, facts: Facts, wanted_tok
         return [unknown(name, str(error))]
     refused = next((failure for failure, _, _ in (short, *seen) if failure is not None), None)
     if refused is not None:
-        advice = f"prompts of {length} tokens are refused or cut: give the server a larger context"
-        return [warn(name, f"{told}; {refused}", advice)]
+        return [warn(name, f"{told}; {_words(refused)}", _advice(refused.kind, length))]
     (_, tokens, first), (_, _, second) = seen
     if first is None or second is None:
         return [unknown(name, f"{told}; no list at the first token")]
@@ -63,9 +68,27 @@ async def check_context(endpoint: Endpoint, model: str, facts: Facts, wanted_tok
     return checks
 
 
+def _words(failure: Failure) -> str:
+    if failure.kind is FailureKind.CONTEXT_EXCEEDED:
+        return "it is too long"
+    return f"{failure.kind.value}: {failure.message[:120]}"
+
+
+def _advice(kind: FailureKind, tokens: int) -> str:
+    """What to do about a prompt of so many tokens that was not answered."""
+    if kind is FailureKind.CONTEXT_EXCEEDED:
+        return f"prompts of {tokens} tokens are refused: give the server a larger context"
+    if kind in _CLOCKS:
+        return (
+            f"prompts of {tokens} tokens take this server longer than {_CLOCKS[kind]}, and your traffic's as "
+            "long ones will: raise that key of the endpoint, or take a faster server"
+        )
+    return f"prompts of {tokens} tokens are not answered: see the server's log for this one"
+
+
 async def _read(
     endpoint: Endpoint, model: str, needle: str, count: int
-) -> tuple[str | None, int | None, dict[str, float] | None]:
+) -> tuple[Failure | None, int | None, dict[str, float] | None]:
     """Why it was refused, the prompt tokens reported, and the list at the first token."""
     filler = "".join(_FILLER.format(number=number) for number in range(count))
     text = f"The password is {needle}. {filler}\nWhat is the password?"
@@ -81,13 +104,7 @@ async def _read(
     }
     answer = await endpoint.ask(body, CHAT)
     if answer.failure is not None:
-        kind = answer.failure.kind
-        is_too_long = kind is FailureKind.CONTEXT_EXCEEDED
-        return (
-            ("it is too long" if is_too_long else f"{kind.value}: {answer.failure.message[:120]}"),
-            None,
-            None,
-        )
+        return answer.failure, None, None
     if not answer.tokens:
         return None, answer.prompt_tokens, None
     top = answer.tokens[0].top

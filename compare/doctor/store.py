@@ -19,6 +19,10 @@ LARGEST_CLOCK_ERROR_S = 5.0
 LEAST_WINDOW = 10_000
 _UNKNOWN_DATABASE = 81
 _SCHEMA = "store: schema"
+_SERVER = "check [store] url, username and GNOMON_STORE_PASSWORD, and that ClickHouse runs"
+_FOLDER = (
+    "check [store] url: a folder on a local disk that this user may write, or a new one in such a folder"
+)
 _LEAST_FREE_SHARE = 0.1
 _LEAST_FREE_BYTES = 5 * 1024**3
 
@@ -28,6 +32,7 @@ def check_store(settings: StoreSettings, experiment: str = "", group: str = "") 
 
     With an `experiment`, also at which `group` read for it.
     """
+    is_embedded = settings.url.startswith("chdb:")
     try:
         with open_store(settings, role="any") as store:
             checks = [_version(store), _clock(store), _disk(store)]
@@ -42,10 +47,10 @@ def check_store(settings: StoreSettings, experiment: str = "", group: str = "") 
         if error.code == _UNKNOWN_DATABASE:
             advice = "run gnomon migrate (gnomon run does too)"
             return [warn(_SCHEMA, f"there is no database {settings.database} yet", advice)]
-        return [fail("store: connection", str(error), "check [store] username and its rights")]
-    except GnomonError as error:
-        advice = "check [store] url, username and GNOMON_STORE_PASSWORD, and that ClickHouse runs"
+        advice = _FOLDER if is_embedded else "check [store] username and its rights"
         return [fail("store: connection", str(error), advice)]
+    except GnomonError as error:
+        return [fail("store: connection", str(error), _FOLDER if is_embedded else _SERVER)]
 
 
 def _version(store: Store) -> Check:

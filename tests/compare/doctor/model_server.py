@@ -7,6 +7,7 @@ import json
 import math
 import random
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,8 @@ class MadeUpModel:
 
     `scaled`: logprobs are those after temperature. `masked`: those after bias and JSON mask. `top` caps the
     list. `context` is how many words are read; with `cuts` the front of a longer prompt is dropped in
-    silence, else it is refused. `salt` stands for the weights, `template_words` for the chat template.
+    silence, else it is refused. Longer prompts than `slow_from` words take a second. `salt` stands for the
+    weights, `template_words` for the chat template.
     """
 
     def __init__(self, **faults: Any) -> None:
@@ -30,6 +32,7 @@ class MadeUpModel:
         self.top = 40
         self.context = 100_000
         self.cuts = False
+        self.slow_from = 100_000
         self.template_words = 3
         self.has_usage = True
         self.streams = True
@@ -49,6 +52,8 @@ class MadeUpModel:
         if len(words) > self.context and not self.cuts:
             message = f"maximum context length is {self.context} tokens, you asked {len(words)}"
             return 400, {"error": {"message": message, "code": "context_length_exceeded"}}
+        if len(words) > self.slow_from:
+            time.sleep(1.0)
         read = words[-self.context :]
         seed = hashlib.sha256(" ".join(read).encode()).hexdigest()
         source = random.Random(None if self.is_random else seed)

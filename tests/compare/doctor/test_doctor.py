@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from kafka import KafkaProducer, OffsetAndMetadata
@@ -91,6 +92,17 @@ def test_a_fault_of_the_candidate_is_told_with_what_to_do(
     assert check.status == status
     assert words in check.seen
     assert bool(check.advice) == (status != "ok")
+
+
+def test_a_long_prompt_that_is_slow_is_not_taken_for_one_that_is_cut() -> None:
+    with serving(MadeUpModel()) as first, serving(MadeUpModel(slow_from=500, streams=False)) as second:
+        settings = settings_of(first, second)
+        slow = msgspec.structs.replace(settings.endpoints["cand"], total_timeout_s=0.5)
+        settings = msgspec.structs.replace(settings, endpoints={**settings.endpoints, "cand": slow})
+        checks = {check.name: check for check in examine(settings, ("endpoints",))}
+    found = checks["endpoint cand: context"]
+    assert "total_timeout" in found.seen
+    assert "longer than total_timeout_s" in found.advice and "larger context" not in found.advice
 
 
 def test_an_absent_endpoint_and_an_unmapped_one_are_told() -> None:
@@ -189,6 +201,15 @@ def test_the_store_before_and_after_migration(tmp_path: Path) -> None:
         store.command("ALTER TABLE pairs MODIFY SETTING non_replicated_deduplication_window = 10")
     checks = {check.name: check for check in check_store(settings)}
     assert checks["store: deduplication"].status is Status.FAIL
+
+
+def test_a_folder_that_cannot_be_written_is_told_as_a_folder(tmp_path: Path) -> None:
+    """A file stands where the folder should be, which nobody can write into, root neither."""
+    (tmp_path / "file").write_text("")
+    (check,) = check_store(StoreSettings(url=f"chdb://{tmp_path}/file/store"))
+    assert (check.name, check.status) == ("store: connection", Status.FAIL)
+    assert "a folder on a local disk that this user may write" in check.advice
+    assert "PASSWORD" not in check.advice and "ClickHouse" not in check.advice
 
 
 def test_an_absent_store_is_one_failure() -> None:
