@@ -12,6 +12,7 @@ from compare.doctor.context import check_context
 from compare.doctor.encoder import check_encoder
 from compare.doctor.endpoint import Facts, check_endpoint
 from compare.doctor.kafka import check_kafka
+from compare.doctor.same_model import check_same_model
 from compare.doctor.sides import check_sides, read_texts
 from compare.doctor.store import check_store
 from ingest.endpoint import Endpoint
@@ -40,6 +41,7 @@ def examine(
     if "store" in parts:
         add(check_store(settings.store, settings.experiment.name, settings.kafka.group))
     if "endpoints" in parts:
+        add(check_same_model(settings))
         asyncio.run(_check_endpoints(settings, add))
     if "encoder" in parts:
         add(check_encoder(settings.compare.embedding_model))
