@@ -9,8 +9,8 @@ from ingest.settings import Settings
 def check_same_model(settings: Settings) -> list[Check]:
     """A warning for each endpoint that asks what the reference asks: the same model at the same address.
 
-    One server may well serve both sides, under a name each. A second reference there makes the noise floor that
-    the reference asked twice makes, and no other.
+    One server may well serve both sides, under a name each. A second reference there makes the noise floor
+    that the reference asked twice makes, and no other.
     """
     experiment = settings.experiment
     first = experiment.reference
