@@ -96,7 +96,7 @@ class Store:
             try:
                 result = client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
             except ClickHouseError as error:
-                raise errors.of_query(error, self.where) from error
+                raise errors.of_query(error, self.where, self.database) from error
             except RuntimeError as error:
                 raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
         columns = tuple(result.column_names)
@@ -130,7 +130,7 @@ class Store:
                     columns = tuple(getattr(stream.source, "column_names", ()))
                     cost = cost_of(getattr(stream.source, "summary", {}))
             except ClickHouseError as error:
-                raise errors.of_query(error, self.where) from error
+                raise errors.of_query(error, self.where, self.database) from error
             except RuntimeError as error:
                 raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
         return Result(columns, kept, cost, is_cut)
@@ -145,7 +145,7 @@ class Store:
             try:
                 client.command(sql, parameters=dict(parameters or {}), use_database=use_database)
             except ClickHouseError as error:
-                raise errors.of_query(error, self.where) from error
+                raise errors.of_query(error, self.where, self.database) from error
 
     def insert(
         self,

@@ -10,6 +10,7 @@ import struct
 
 from clickhouse_connect.driver.exceptions import ClickHouseError, DataError
 
+from compare.store.shipped_names import misses_shipped
 from ingest.errors import DeadLetterError, FatalError, GnomonError, RetryError
 
 REFUSED = "store_refused"
@@ -77,13 +78,16 @@ _PASSING_CODES = frozenset(
 MIGRATE_HINT = ": run `gnomon migrate`"
 """How the hint ends of an error about a name that the store lacks; of a name of one's own it says nothing."""
 
+_UNKNOWN_TABLE = 60
+_UNKNOWN_DATABASE = 81
+_MISSED_DATABASE = re.compile(r"Database `?([^\s`]+)`? does(?: not|n't) exist")
 _FATAL_CODES = {
     16: f"the table lacks a column{MIGRATE_HINT}",
     47: "the query names something that does not exist",
     46: "the query calls a function that does not exist",
-    60: f"the table or view does not exist{MIGRATE_HINT}",
+    _UNKNOWN_TABLE: f"the table or view does not exist{MIGRATE_HINT}",
     62: "the SQL has a syntax error",
-    81: f"the database does not exist{MIGRATE_HINT}",
+    _UNKNOWN_DATABASE: f"the database does not exist{MIGRATE_HINT}",
     115: "the store does not know a setting",
     164: "the store is read-only for this user or token",
     192: "the user does not exist",
@@ -149,8 +153,11 @@ def of_insert(error: Exception, table: str, where: str) -> GnomonError:
     return RetryError(text)
 
 
-def of_query(error: ClickHouseError, where: str) -> GnomonError:
-    """What a failed query or command means: away (no code), busy, full or slow, else refused for good."""
+def of_query(error: ClickHouseError, where: str, database: str | None = None) -> GnomonError:
+    """What a failed query or command means: away (no code), busy, full or slow, else refused for good.
+
+    `database` is the store's own, where it is known: that another one is not there is no reason to migrate.
+    """
     code = error.code if hasattr(error, "code") else None
     text = f"store {where}: {one_line(error)}"
     if code is None and any(cause in text for cause in _FINAL_CAUSES):
@@ -160,4 +167,11 @@ def of_query(error: ClickHouseError, where: str) -> GnomonError:
     if code in _PASSING_CODES:
         return StoreBusyError(text, code=code)
     hint = _FATAL_CODES.get(code)
+    other = _MISSED_DATABASE.search(text)
+    is_own_name = (code == _UNKNOWN_TABLE and not misses_shipped(text)) or (
+        code == _UNKNOWN_DATABASE and database is not None and other is not None and other[1] != database
+    )
+    if hint and is_own_name:
+        # A name of the person's own: no migration brings it.
+        hint = hint.removesuffix(MIGRATE_HINT)
     return StoreQueryError(f"{text} ({hint})" if hint else text, code=code)

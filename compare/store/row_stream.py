@@ -74,7 +74,7 @@ def stream_rows(
         if seconds is not None:
             # Not as a query's setting: the client refuses what a read-only store may still allow.
             client.params["max_execution_time"] = f"{seconds:g}"  # type: ignore[attr-defined]
-        with _known_errors(where):
+        with _known_errors(where, settings.database):
             context = client.query_row_block_stream(
                 sql, parameters=dict(parameters or {}), query_formats={"String": "bytes"}
             )
@@ -101,11 +101,11 @@ def _connected(settings: StoreSettings, stack: ExitStack) -> tuple[Client, str]:
 
 
 @contextmanager
-def _known_errors(where: str) -> Iterator[None]:
+def _known_errors(where: str, database: str | None = None) -> Iterator[None]:
     try:
         yield
     except ClickHouseError as error:
-        raise errors.of_query(error, where) from error
+        raise errors.of_query(error, where, database) from error
 
 
 def _text_if_utf8(cell: Any) -> Any:

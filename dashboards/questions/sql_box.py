@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from compare.recipes import Recipe, placeholders, shipped_recipes
-from compare.store import migrate
 from compare.store.answer import Result
 from compare.store.reader_rules import why_not_read_only
 from compare.store.sql_text import format_at_end, lexemes
@@ -30,9 +29,6 @@ BLOCK_ROWS = 50
 _QUOTING = TEXT_COLUMNS | {"detail"}
 """Columns that quote texts. A statement may give them any name, so their mere mention counts."""
 _POSITION = re.compile(r"\(line (\d+), col (\d+)\)")
-_MISSED = re.compile(
-    r"(?:Unknown|unknown) table expression identifier '([^']+)'|[Tt]able (\S+) does not exist"
-)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -134,13 +130,6 @@ def position(message: str) -> tuple[int, int] | None:
     """Line and column, counted from 1, that an error of the store names."""
     found = _POSITION.search(message)
     return (int(found[1]), int(found[2])) if found else None
-
-
-def misses_shipped(message: str) -> bool:
-    """Whether the table that an error of the store misses is a view of ours: the store is an old one."""
-    found = _MISSED.search(message)
-    named = (found[1] or found[2]).replace("`", "").split(".")[-1] if found else ""
-    return named in migrate.shipped_views()
 
 
 def pointed(sql: str, line: int, column: int) -> str:

@@ -1,0 +1,35 @@
+"""The tables and views that ship with the program, to tell an old store from a name of somebody's own."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+_MISSED = re.compile(
+    r"(?:Unknown|unknown) table expression identifier '([^']+)'|[Tt]able (\S+) does(?: not|n't) exist"
+)
+_TABLE = re.compile(r"^CREATE TABLE (?:IF NOT EXISTS )?`?(\w+)", re.MULTILINE)
+
+
+@cache
+def shipped_names() -> frozenset[str]:
+    """Names of views (the files of `sql/views`) and of tables (what the migrations create)."""
+    folder = resources.files("sql")
+    views = [file.name for file in folder.joinpath("views").iterdir()]
+    migrations = [file for file in folder.joinpath("migrations").iterdir() if file.name.endswith(".sql")]
+    tables = [name for file in migrations for name in _TABLE.findall(file.read_text(encoding="utf-8"))]
+    return frozenset(
+        [
+            *(name.removesuffix(".sql") for name in views if name.endswith(".sql")),
+            *tables,
+            "schema_migrations",
+        ]
+    )
+
+
+def misses_shipped(message: str) -> bool:
+    """Whether the table or view that an error of the store misses is one of ours: the store is an old one."""
+    found = _MISSED.search(message)
+    named = (found[1] or found[2]).replace("`", "").split(".")[-1] if found else ""
+    return named.removesuffix("_local") in shipped_names()
