@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from compare.cli.locate import locate_store, store_options
 from compare.cli.output import format_option
+
+if TYPE_CHECKING:
+    from ingest.settings import StoreSettings
 
 
 @click.command()
@@ -100,6 +105,26 @@ def migrate(folder: Path | None, config_file: Path | None, dry_run: bool, with_s
     from compare.store.steps_text import steps_text
 
     settings = locate_store(folder, config_file)
-    with open_store(settings, role="any") as store:
+    with ExitStack() as stack:
+        # A new folder holds nothing: what would be done is found out in one that goes away.
+        place = stack.enter_context(_elsewhere(settings)) if dry_run and _is_new(settings) else settings
+        store = stack.enter_context(open_store(place, role="any"))
         steps = migrations.plan(store, settings) if dry_run else migrations.apply(store, settings)
     click.echo(steps_text(steps, verb="would apply" if dry_run else "applied", with_sql=with_sql))
+
+
+def _is_new(settings: StoreSettings) -> bool:
+    """Whether the store is an embedded one whose folder is not there yet, or is empty."""
+    folder = Path(settings.url.removeprefix("chdb://"))
+    if not settings.url.startswith("chdb://"):
+        return False
+    return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+
+
+@contextmanager
+def _elsewhere(settings: StoreSettings) -> Iterator[StoreSettings]:
+    """The settings, with an empty folder of the temporary ones."""
+    import msgspec
+
+    with tempfile.TemporaryDirectory(prefix="gnomon-dry-run-") as folder:
+        yield msgspec.structs.replace(settings, url=f"chdb://{folder}")

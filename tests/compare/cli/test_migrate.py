@@ -19,8 +19,10 @@ SELECT table, name, type, compression_codec FROM system.columns WHERE database =
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What a dry run on an empty folder prints."""
-    done = gnomon("migrate", "--dir", "new", "--dry-run", "--sql", cwd=tmp_path_factory.mktemp("cli"))
+    cwd = tmp_path_factory.mktemp("cli")
+    done = gnomon("migrate", "--dir", "new", "--dry-run", "--sql", cwd=cwd)
     assert done.returncode == 0, done.stderr
+    assert list(cwd.iterdir()) == []
     return done.stdout
 
 
