@@ -215,7 +215,7 @@ def _lines(found: ShipVerdict) -> list[str]:
         )
     lines += [f"  {say.validity_line(one)}" for one in found.validity]
     lines += [f"  {say.served_line(one)}" for one in found.served]
-    lines += [f"  firing alert, {say.alert_line(one)}" for one in found.alerts]
+    lines += [f"  firing alert, {line}" for line in say.alert_lines(found)]
     lines += [
         f"  worst pair {pair.request_id}: {', '.join(pair.families)}, severity {pair.severity:.2f}"
         for pair in found.worst

@@ -95,8 +95,8 @@ def html_page(verdict: ShipVerdict) -> str:
         )
     )
     parts.append(_section("What served", _list(map(say.served_line, verdict.served)) or "<p>Not told.</p>"))
-    if verdict.alerts:
-        parts.append(_section("Firing alerts", _list(map(say.alert_line, verdict.alerts))))
+    if alerts := say.alert_lines(verdict):
+        parts.append(_section("Firing alerts", _list(alerts)))
     if verdict.worst:
         rows = [say.worst_cells(one) for one in verdict.worst]
         parts.append(_section("Worst pairs", _table(say.WORST_HEADS, rows) + _texts(verdict)))

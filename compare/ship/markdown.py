@@ -57,8 +57,8 @@ def markdown_page(verdict: ShipVerdict) -> str:
     lines += _table(say.SUPPORT_HEADS, [say.support_cells(one) for one in verdict.supports])
     lines += [*_list(say.validity_line(one) for one in verdict.validity), ""]
     lines += ["## What served", "", *_list(map(say.served_line, verdict.served)), ""]
-    if verdict.alerts:
-        lines += ["## Firing alerts", "", *_list(map(say.alert_line, verdict.alerts)), ""]
+    if alerts := say.alert_lines(verdict):
+        lines += ["## Firing alerts", "", *_list(alerts), ""]
     if verdict.worst:
         lines += [
             "## Worst pairs",

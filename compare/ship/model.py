@@ -161,7 +161,7 @@ class ServedNow(Struct, frozen=True):
 
 
 class OpenAlert(Struct, frozen=True):
-    """An alert that is firing."""
+    """An alert that is firing; `fired_at` is when it was raised, by the clock."""
 
     alert_id: str
     severity: str

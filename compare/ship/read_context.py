@@ -126,12 +126,12 @@ def read_served(store: Asked, scope: Scope, tally: Tally) -> tuple[ServedNow, ..
 
 
 def read_alerts(store: Asked, scope: Scope) -> tuple[OpenAlert, ...]:
-    """The alerts that are firing, the first to fire first."""
+    """The alerts that are firing, the first to be raised first."""
     rows = store.query(
         "SELECT alert_id, toString(severity) AS severity, toString(metric) AS metric,"
-        " toString(dimension) AS dimension, slice, fired_at, summary FROM alerts_v1"
+        " toString(dimension) AS dimension, slice, raised_at, summary FROM alerts_v1"
         " WHERE experiment = {experiment:String} AND candidate = {candidate:String} AND state = 'firing'"
-        " ORDER BY fired_at, alert_id",
+        " ORDER BY raised_at, alert_id",
         scope.parameters,
     ).dicts()
-    return tuple(OpenAlert(**row) for row in rows)
+    return tuple(OpenAlert(fired_at=row.pop("raised_at"), **row) for row in rows)

@@ -37,6 +37,8 @@ SUPPORT_HEADS = (
     "excess: the candidate's less the floor, turned so that more is worse (95 %, one look)",
 )
 SLICE_HEADS = ("slice", "pairs", "candidate only", "reference only", "excess", "bounds", "")
+MOST_PLACES = 4
+"""Slices that a line of alerts names."""
 WORST_HEADS = ("request id", "families", "severity", "cause", "route", "time (UTC)")
 
 
@@ -154,9 +156,34 @@ def left_out_line(one: LeftOut) -> str:
     return f"{one.kind.replace('_', ' ')}: {one.reason.replace('_', ' ') or 'no reason stored'}"
 
 
-def alert_line(alert: OpenAlert) -> str:
-    """An alert that is firing."""
-    return f"{alert.severity} since {moment(alert.fired_at)}: {alert.summary}"
+def alert_lines(verdict: ShipVerdict) -> list[str]:
+    """The alerts that are firing, a line for each metric; none where no pair was counted.
+
+    One cause raises the alerts of a metric in many slices, with nearly the same words: here is where and
+    since when, and the command that shows the rest.
+    """
+    if verdict.decision == "no_data":
+        return []
+    by_metric: dict[str, list[OpenAlert]] = {}
+    for alert in verdict.alerts:
+        by_metric.setdefault(alert.metric, []).append(alert)
+    return [_alert_line(metric, alerts) for metric, alerts in by_metric.items()]
+
+
+def _alert_line(metric: str, alerts: list[OpenAlert]) -> str:
+    # The whole experiment's first, which stands for the rest.
+    alerts = sorted(alerts, key=lambda one: (one.dimension != "experiment", one.severity != "critical"))
+    severity = "critical" if any(one.severity == "critical" for one in alerts) else alerts[0].severity
+    places = ["the whole"] if alerts[0].dimension == "experiment" else []
+    places += [
+        f"{one.dimension.replace('_', ' ')} {one.slice}" for one in alerts if one.dimension != "experiment"
+    ]
+    more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+    since = moment(min(one.fired_at for one in alerts))
+    return (
+        f"{metric}, {severity}, since {since} UTC: {', '.join(places[:MOST_PLACES])}{more};"
+        f" gnomon alerts show {alerts[0].alert_id[:12]}"
+    )
 
 
 def validity_line(validity: Validity) -> str:

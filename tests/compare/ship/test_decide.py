@@ -34,7 +34,7 @@ from compare.ship.model import (
     Validity,
     WorstPair,
 )
-from compare.ship.statements import need_line, support_cells
+from compare.ship.statements import alert_lines, need_line, support_cells
 from ingest.errors import SettingsError
 
 NOW = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
@@ -241,3 +241,23 @@ def test_the_excess_is_the_difference_of_the_two_numbers_beside_it(
         f"{abs(floor)}, candidate {abs(candidate)} in the same 7 asked twice",
         "0.25 (0.1 to 0.4)",
     )
+
+
+def test_alerts_of_one_metric_are_one_line_and_none_where_nothing_was_counted() -> None:
+    slices = [
+        OpenAlert(f"{n}" * 32, "warning", "kl_forced", "route", f"r{n}", NOW, "s" * 300) for n in range(1, 8)
+    ]
+    whole = OpenAlert("a" * 32, "critical", "kl_forced", "experiment", "", NOW, "s" * 300)
+    other = OpenAlert("b" * 32, "warning", "latency_ratio", "tenant", "t", NOW, "s" * 300)
+    firing = calm(Counts(0, 0, 10))
+    firing = msgspec.structs.replace(firing, alerts=(*slices, whole, other))
+    verdict = decide(firing, Terms(0.01), NOW)
+    since = f"{NOW:%Y-%m-%d %H:%M:%S}"
+    assert alert_lines(verdict) == [
+        f"kl_forced, critical, since {since} UTC: the whole, route r1, route r2, route r3 and 4 more;"
+        " gnomon alerts show aaaaaaaaaaaa",
+        f"latency_ratio, warning, since {since} UTC: tenant t; gnomon alerts show bbbbbbbbbbbb",
+    ]
+    nothing = decide(msgspec.structs.replace(firing, tally=Tally()), Terms(0.01), NOW)
+    assert nothing.decision == "no_data" and alert_lines(nothing) == []
+    assert "9 alerts are firing" in nothing.warnings
