@@ -132,22 +132,6 @@ def history(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
     )
 
 
-def noticed(asked: Asked, alert: Mapping[str, Any]) -> datetime | None:
-    """When the service first wrote the alert down (UTC), which is later than its pairs; None if not told.
-
-    Of an alert that changed since, the first evidence is known and its first record is not.
-    """
-    if alert["version"] == 1:
-        at: datetime = alert["recorded_at"]
-        return at
-    rows = asked.query(
-        "SELECT if(count() = 0, NULL, min(gathered_at)) FROM alert_evidence_v1 WHERE alert_id = {id:String}"
-        " AND experiment = {experiment:String} AND candidate = {candidate:String}",
-        {"experiment": alert["experiment"], "candidate": alert["candidate"], "id": alert["alert_id"]},
-    ).rows
-    return rows[0][0] if rows else None
-
-
 def notices(asked: Asked, alert: Mapping[str, Any]) -> pd.DataFrame:
     """The notices of the alert's group, a row for each sink, newest first."""
     return frame(

@@ -150,12 +150,11 @@ def _tests(context: Context, alert: Mapping[str, Any]) -> None:
 
 def _power(say: Words, alert: Mapping[str, Any]) -> str:
     hours = f"{alert['detectable_hours']:.0f}"
-    seen = round(alert["pairs_per_hour"] * alert["detectable_hours"])
     if alert["gathered_at"] is None:
         return say("alerts.not_gathered")
     if not alert["pairs_per_hour"]:
         return say("alerts.power_none", hours=hours)
-    traffic = say("alerts.traffic", pairs=f"{seen:,}", hours=hours, traffic=f"{alert['pairs_per_hour']:,.1f}")
+    traffic = say("alerts.traffic", hours=hours, traffic=f"{alert['pairs_per_hour']:,.1f}")
     least = known(alert["detectable"])
     if least is None:
         return say("alerts.power_never", traffic=traffic, hours=hours)

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from compare.alerts.describe import CRITICAL_MULTIPLE
+from compare.alerts.evidence import FEW_BEFORE
 from dashboards.questions import alerts as questions
 from dashboards.shell.context import Context
 from dashboards.shell.figures import unit_of, value
@@ -15,8 +16,6 @@ from dashboards.shell.hostile import in_markdown
 
 DETECTED = ("drift", "accounting")
 """Categories whose alerts a detector raises, at a pair."""
-FEW_BEFORE = 30
-"""Of fewer pairs from before, a change's interval says nothing that anybody could use."""
 
 
 def show_head(context: Context, alert: Mapping[str, Any]) -> None:
@@ -31,9 +30,7 @@ def life(context: Context, alert: Mapping[str, Any]) -> str:
     parts = [say("alerts.life_began", time=clock.show(alert["change_at"] or alert["started_at"]))]
     own = "alerts.life_fired_pair" if alert["category"] in DETECTED else "alerts.life_fired"
     parts.append(say(own, time=clock.show(alert["fired_at"])))
-    noticed = questions.noticed(context.reader, alert)
-    if noticed is not None:
-        parts.append(say("alerts.life_noticed", time=clock.show(noticed)))
+    parts.append(say("alerts.life_noticed", time=clock.show(alert["raised_at"])))
     if alert["resolved_at"] is not None:
         parts.append(say("alerts.life_over", time=clock.show(alert["resolved_at"])))
     return " · ".join(parts)

@@ -222,12 +222,12 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "power": ("Detection power", "检测能力"),
     "power_none": (
-        "Not known: no pair of this slice within {hours} hours.",
-        "未知：{hours} 小时内此切片没有回答对。",
+        "Not known: no pair of this slice within {hours} hours, or too few in too short a time for a rate.",
+        "未知：{hours} 小时内此切片没有回答对，或数量太少、时间太短，无法得出速率。",
     ),
     "traffic": (
-        "In the last {hours} h: {pairs} pairs ({traffic} an hour).",
-        "最近 {hours} 小时：{pairs} 个回答对（每小时 {traffic} 个）。",
+        "{traffic} pairs an hour, while pairs were compared in the last {hours} h.",
+        "最近 {hours} 小时内进行比较期间，每小时 {traffic} 个回答对。",
     ),
     "power_never": (
         "{traffic} At that, no change would be seen within {hours} h.",

@@ -78,7 +78,7 @@ def test_an_alert_shows_how_much_since_when_and_links_its_worst_pairs() -> None:
     assert "| **Since the change** | 25.00% | 12.69% to 41.20% | 40 pairs |" in text
     assert "| **Noise floor** | 1.25% | reference alone faulty | 80 pairs |" in text
     assert "2 possible starts" in text
-    assert "In the last 24 h: 84 pairs (3.5 an hour). At that, a rate of 12.50% would be seen" in text
+    assert "3.5 pairs an hour, while pairs were compared in the last 24 h. At that, a rate of 12.50% " in text
     # Two hours are no line.
     assert "Only 2 hours are kept around it" in text
     assert f"gnomon alerts ack {FIRST}" in text

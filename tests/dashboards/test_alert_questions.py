@@ -95,14 +95,6 @@ def test_what_people_do_is_in_the_history_and_a_silence_holds_until_it_is_ended(
     assert "unsilenced" not in set(alerts.history(store, other)["event"])
 
 
-def test_an_alert_was_noticed_when_it_was_first_written_down(store: Store, start: datetime) -> None:
-    alert = alerts.one(store, EXPERIMENT, FIRST)
-    assert alert is not None
-    assert alerts.noticed(store, alert) == alert["recorded_at"]
-    assert alerts.noticed(store, {**alert, "version": 2}) == start + 2 * HOUR
-    assert alerts.noticed(store, {**alert, "version": 2, "alert_id": OVER}) is None
-
-
 def test_what_fires_says_who_handles_it_and_comes_last_then(store: Store) -> None:
     acknowledge(store, Target(EXPERIMENT, FIRST, FIRST), by="ann", note="")
     found = overview.firing(store, SERIES)
