@@ -10,7 +10,7 @@ import struct
 
 from clickhouse_connect.driver.exceptions import ClickHouseError, DataError
 
-from compare.store.shipped_names import misses_shipped
+from compare.store.shipped_names import misses_shipped, misses_shipped_column
 from ingest.errors import DeadLetterError, FatalError, GnomonError, RetryError
 
 REFUSED = "store_refused"
@@ -78,12 +78,13 @@ _PASSING_CODES = frozenset(
 MIGRATE_HINT = ": run `gnomon migrate`"
 """How the hint ends of an error about a name that the store lacks; of a name of one's own it says nothing."""
 
+_UNKNOWN_NAME = 47
 _UNKNOWN_TABLE = 60
 _UNKNOWN_DATABASE = 81
 _MISSED_DATABASE = re.compile(r"Database `?([^\s`]+)`? does(?: not|n't) exist")
 _FATAL_CODES = {
     16: f"the table lacks a column{MIGRATE_HINT}",
-    47: "the query names something that does not exist",
+    _UNKNOWN_NAME: f"the query names something that does not exist{MIGRATE_HINT}",
     46: "the query calls a function that does not exist",
     _UNKNOWN_TABLE: f"the table or view does not exist{MIGRATE_HINT}",
     62: "the SQL has a syntax error",
@@ -168,8 +169,10 @@ def of_query(error: ClickHouseError, where: str, database: str | None = None) ->
         return StoreBusyError(text, code=code)
     hint = _FATAL_CODES.get(code)
     other = _MISSED_DATABASE.search(text)
-    is_own_name = (code == _UNKNOWN_TABLE and not misses_shipped(text)) or (
-        code == _UNKNOWN_DATABASE and database is not None and other is not None and other[1] != database
+    is_own_name = (
+        (code == _UNKNOWN_TABLE and not misses_shipped(text))
+        or (code == _UNKNOWN_NAME and not misses_shipped_column(str(error)))
+        or (code == _UNKNOWN_DATABASE and database is not None and other is not None and other[1] != database)
     )
     if hint and is_own_name:
         # A name of the person's own: no migration brings it.

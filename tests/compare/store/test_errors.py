@@ -65,6 +65,24 @@ def test_an_old_store_that_lacks_a_name_of_ours_is_told_to_migrate(
     assert str(old).endswith("(the table or view does not exist: run `gnomon migrate`)")
 
 
+@pytest.mark.parametrize("prefix", ["", "a."])
+@pytest.mark.parametrize(
+    ("column", "view", "is_ours"),
+    [("raised_at", "alerts_v1", True), ("raised_att", "alerts_v1", False), ("raised_at", "pairs_v1", False)],
+)
+def test_an_old_view_that_lacks_a_column_of_ours_is_told_to_migrate(
+    migrated_store: Store, prefix: str, column: str, view: str, is_ours: bool
+) -> None:
+    """The engine's own words for a column that is not there, with another one in its place."""
+    with pytest.raises(StoreQueryError) as found:
+        migrated_store.query(f"SELECT {prefix}nothing_such FROM {view} AS a")
+    words = str(found.value.__cause__).replace("nothing_such", column)
+    error = of_query(DatabaseError(words, code=47, name="UNKNOWN_IDENTIFIER"), "here")
+    assert isinstance(error, StoreQueryError)
+    assert "(the query names something that does not exist" in str(error)
+    assert ("gnomon migrate" in str(error)) is is_ours
+
+
 def test_an_empty_store_is_told_to_migrate() -> None:
     words = "Database gnomon does not exist. (UNKNOWN_DATABASE)"
     error = of_query(DatabaseError(words, code=81, name="UNKNOWN_DATABASE"), "here", "gnomon")
