@@ -82,6 +82,8 @@ _ALLOWED = (
     _.reference_is_schema_valid,
     _.candidate_is_schema_valid,
     _.severity_min,
+    # Fields that only order their tuples.
+    _.is_after_golden,
     # Keyword arguments of a fake that has the real one's signature.
     _.timeout_ms,
     # Rules and invariants that hypothesis finds by their decorators.

@@ -32,7 +32,8 @@ def test_from_an_alert_to_its_worst_pair_and_hostile_names_stay_text(browser: Br
     expect(heading).to_contain_text(
         "route **bold** [x](javascript:\u2060alert(1)) <script>alert(1)</script> \\u202eabc"
     )
-    assert page.locator("a[href*='javascript']").count() == 0
+    # Links that carry the name in a query may stand there already; none of them runs it.
+    assert page.locator("a[href^='javascript' i]").count() == 0
 
     page.goto(f"{explorer}/alerts?experiment={EXPERIMENT}&alert={FIRST}")
     worst = page.get_by_role("link", name=re.compile("r-0-44"))
