@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,3 +110,21 @@ def test_no_service(unused_tcp_port: int) -> None:
     assert ask_ready(OperationsSettings(port=0)) is None
     line = ask_ready(OperationsSettings(port=unused_tcp_port))
     assert line == f"service: none answers at 127.0.0.1:{unused_tcp_port} (Connection refused)"
+
+
+def test_a_connection_that_breaks_within_the_answer_is_no_traceback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def break_off() -> None:
+            other, _ = server.accept()
+            with other:
+                other.recv(1024)
+                other.sendall(b"HTTP/1.1 503 Away\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nbroken")
+
+        thread = threading.Thread(target=break_off)
+        thread.start()
+        port = server.getsockname()[1]
+        line = ask_ready(OperationsSettings(port=port))
+        thread.join()
+    assert line is not None
+    assert line.startswith(f"service: none answers at 127.0.0.1:{port} (IncompleteRead")
