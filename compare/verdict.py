@@ -11,6 +11,7 @@ from compare.metrics.structure import same_tool_calls
 from compare.result import Family, Finding, Scores, Side, Verdict, VerdictKind
 from ingest.observation import FailureKind, Observation
 from ingest.pair import ResponsePair
+from ingest.replay_body import is_greedy
 from ingest.settings import CompareSettings
 
 _NO_FAULT_FAMILIES = frozenset({Family.REQUEST, Family.LOGPROBS_FORMAT})
@@ -178,9 +179,7 @@ def _choosing_cause(pair: ResponsePair, findings: tuple[Finding, ...], family: F
 
 def _is_greedy(pair: ResponsePair, side: Side) -> bool:
     """Whether the side was asked at temperature 0."""
-    body = pair.candidate_body if side == "candidate" else pair.reference_body
-    temperature = body.get("temperature")
-    return isinstance(temperature, int | float) and temperature == 0
+    return is_greedy(pair.candidate_body if side == "candidate" else pair.reference_body)
 
 
 def _likeness(pair: ResponsePair, scores: Scores, settings: CompareSettings) -> Verdict:

@@ -133,6 +133,12 @@ def is_constrained(body: dict[str, Any]) -> bool:
     )
 
 
+def is_greedy(body: dict[str, Any]) -> bool:
+    """Whether the request says temperature 0."""
+    temperature = body.get("temperature")
+    return isinstance(temperature, int | float) and temperature == 0
+
+
 def _cap(body: dict[str, Any], changes: list[str], *, cap: int, is_chat_path: bool) -> None:
     keys = [key for key in ("max_tokens", "max_completion_tokens") if body.get(key) is not None]
     if not keys:

@@ -10,7 +10,7 @@ from compare.detectors.facts import AnswerFacts, Part, RequestFacts
 from compare.detectors.top_lists import TopLists
 from compare.result import Family, Finding, Side
 from ingest.observation import FailureKind, Observation
-from ingest.replay_body import is_constrained
+from ingest.replay_body import is_constrained, is_greedy
 from ingest.request import ExpectedStructure
 
 _FINISHED = frozenset(
@@ -160,8 +160,7 @@ class Subject:
     @cached_property
     def is_greedy(self) -> bool:
         """Whether the request says temperature 0."""
-        temperature = self.body.get("temperature")
-        return isinstance(temperature, int | float) and temperature == 0
+        return is_greedy(self.body)
 
     @property
     def has_text_to_judge(self) -> bool:
