@@ -8,6 +8,7 @@ latest release, answers for a pin that is the latest. What was not answered is n
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import sys
 import urllib.error
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 from check_pins import pins
 
 REGISTRY = "https://pypi.org"
+NO_ANSWER = (OSError, ValueError, http.client.HTTPException)
+"""Out of reach, no JSON (a proxy's page of its own), or cut off."""
 # Abandoned with two known holes: a registry that knows of none has no advisories, only empty lists.
 KNOWN_BAD = ("pycrypto", "2.6.1")
 # Advisories that do not touch what is used here, each with the reason.
@@ -35,19 +38,20 @@ class Answer(NamedTuple):
 
 
 def page(registry: str, path: str) -> dict[str, Any] | None:
-    """A page of the API; None where the registry has none. Raises OSError if it cannot be reached."""
+    """A page of the API; None where the registry has none. Raises one of NO_ANSWER."""
     try:
         with urllib.request.urlopen(f"{registry}/pypi/{path}/json", timeout=SECONDS) as reply:
             found: dict[str, Any] = json.load(reply)
     except urllib.error.HTTPError as error:
-        if error.code == 404:
-            return None
-        raise
+        with error:
+            if error.code == 404:
+                return None
+            raise
     return found
 
 
 def ask(registry: str, name: str, version: str) -> Answer:
-    """What is known of a release. Raises OSError, and ValueError for an answer that is no JSON."""
+    """What is known of a release. Raises one of NO_ANSWER."""
     found = page(registry, f"{name}/{version}") or page(registry, name)
     if found is None or found["info"]["version"] != version or "vulnerabilities" not in found:
         return Answer(name, version, None)
@@ -66,7 +70,7 @@ def ask_or_not(registry: str, name: str, version: str) -> Answer:
     """The same, without an answer where one page cannot be had."""
     try:
         return ask(registry, name, version)
-    except OSError:
+    except NO_ANSWER:
         return Answer(name, version, None)
 
 
@@ -79,8 +83,8 @@ def main() -> None:
     try:
         known = ask(asked.registry, *KNOWN_BAD)
         nothing = "" if known.wrong else f"it has no advisories, not even of {' '.join(KNOWN_BAD)}"
-    except (OSError, ValueError) as error:
-        nothing = str(error)
+    except NO_ANSWER as error:
+        nothing = str(error) or type(error).__name__
     if nothing:
         print(f"audit: NOTHING IS KNOWN OF ANY PIN: {asked.registry}: {nothing}")
         sys.exit(int(asked.strict))

@@ -35,7 +35,7 @@ def release(version: str, *holes: dict[str, Any], yanked: str | None = None) -> 
 
 
 class Registry:
-    """PyPI's JSON API with these pages; each pin not named has a clean page, `None` is a 404."""
+    """PyPI's JSON API with these pages; each pin not named has a clean page, `None` is a 404, text is no JSON."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Any] = {"pycrypto/2.6.1": release("2.6.1", HOLE)}
@@ -46,9 +46,9 @@ class Registry:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 page = registry.pages.get(self.path.removeprefix("/pypi/").removesuffix("/json"))
-                self.send_response(404 if page is None else 200 if isinstance(page, dict) else page)
+                self.send_response(404 if page is None else page if isinstance(page, int) else 200)
                 self.end_headers()
-                self.wfile.write(json.dumps(page).encode())
+                self.wfile.write((page if isinstance(page, str) else json.dumps(page)).encode())
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -105,12 +105,12 @@ def test_the_page_of_a_package_answers_for_its_latest_release_only(registry: Reg
 def test_what_is_not_answered_is_named_and_fails_if_strict(registry: Registry) -> None:
     no_field = release(PINS["numpy"])
     del no_field["vulnerabilities"]
-    silent = {"aiohttp": None, "click": 503, "numpy": no_field}
+    silent = {"aiohttp": None, "click": 503, "msgspec": "<html>", "numpy": no_field}
     for name, page in silent.items():
         registry.pages[f"{name}/{PINS[name]}"] = page
     said = [
-        f"audit: {len(PINS) - 3} of {len(PINS)} pins have no advisory and are not withdrawn",
-        f"audit: not answered for 3: {', '.join(f'{name} {PINS[name]}' for name in silent)}",
+        f"audit: {len(PINS) - 4} of {len(PINS)} pins have no advisory and are not withdrawn",
+        f"audit: not answered for 4: {', '.join(f'{name} {PINS[name]}' for name in silent)}",
     ]
     assert registry.audit() == (0, said)
     assert registry.audit("--strict") == (1, said)
