@@ -35,7 +35,7 @@ def release(version: str, *holes: dict[str, Any], yanked: str | None = None) -> 
 
 
 class Registry:
-    """PyPI's JSON API with these pages; each pin not named has a clean page, `None` is a 404, text is no JSON."""
+    """PyPI's JSON API with these pages: `None` is a 404, text no JSON. A pin not named has a clean page."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Any] = {"pycrypto/2.6.1": release("2.6.1", HOLE)}
