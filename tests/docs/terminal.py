@@ -29,7 +29,7 @@ def ran(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a `gnomon ...` of the current folder; `> FILE` goes to written/."""
     words = shlex.split(text)[1:]
     file = words[words.index(">") + 1] if ">" in words else None
-    sys.stdin = io.StringIO("y\n")
+    stdin, sys.stdin = sys.stdin, io.StringIO("y\n")
     try:
         with warnings.catch_warnings():
             # As for a person who types it.
@@ -40,7 +40,7 @@ def ran(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     else:
         raise AssertionError(f"{text} did not end")
     finally:
-        sys.stdin = sys.__stdin__
+        sys.stdin = stdin
     out, err = capsys.readouterr()
     if file:
         Path("written").mkdir(exist_ok=True)
