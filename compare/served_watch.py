@@ -43,9 +43,9 @@ class ServedWatch:
         self._since = datetime.now(UTC)
         self._ticker = Ticker(self.run_once, INTERVAL_S, "what is served")
 
-    def start(self) -> None:
-        """Look now and every few minutes, on a thread of its own."""
-        self._ticker.start()
+    def start(self, *, at_once: bool = True) -> None:
+        """Look every few minutes on a thread of its own; `at_once` for the first time now."""
+        self._ticker.start(at_once=at_once)
 
     def stop(self) -> None:
         """Stop, after the look that is under way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Ticker:
-    """Runs `job` at once and then every `interval_s` seconds; never two at a time, missed runs as one.
+    """Runs `job` every `interval_s` seconds; never two at a time, missed runs as one.
 
     An error of the job is logged and the next run comes as planned: it never reaches the pipeline.
     """
@@ -25,8 +25,8 @@ class Ticker:
         self._name = name
         self._scheduler: BackgroundScheduler | None = None
 
-    def start(self) -> None:
-        """Begin. Does nothing if it runs already."""
+    def start(self, *, at_once: bool = True) -> None:
+        """Begin, with the first run now or after the interval. Does nothing if it runs already."""
         if self._scheduler is not None:
             return
         self._scheduler = BackgroundScheduler(timezone=UTC)
@@ -39,7 +39,7 @@ class Ticker:
             coalesce=True,
             # A run that starts late still runs: the backlog is folded by it.
             misfire_grace_time=None,
-            next_run_time=datetime.now(UTC),
+            next_run_time=datetime.now(UTC) + timedelta(seconds=0 if at_once else self._interval_s),
         )
         self._scheduler.start()
 

@@ -135,7 +135,7 @@ def run_replay(
         watch = ServedWatch(stack.enter_context(open_store(settings.store, role="any")), settings, asked)
         # Before the first answer: what is seen later is not taken for what made it.
         watch.run_once()
-        watch.start()
+        watch.start(at_once=False)
         stack.callback(watch.stop)
         report = asyncio.run(replay.run(on_progress))
         RollupRunner(stack.enter_context(open_store(settings.store, role="any")), settings.store).run_once()
