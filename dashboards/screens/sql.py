@@ -10,7 +10,6 @@ from compare.parameter_values import BadValueError
 from compare.recipes import Recipe, shown_default
 from compare.store import migrate
 from compare.store.errors import MIGRATE_HINT, StoreQueryError
-from compare.store.shipped_names import misses_shipped
 from dashboards.questions import sql_box as questions
 from dashboards.questions.sql_box import Statement
 from dashboards.screens.operations_storage import size_words
@@ -239,9 +238,8 @@ def _refused(context: Context, sql: str, error: FatalError, *, is_own: bool) -> 
     if at is not None:
         st.error(say("sql_box.error_at", line=at[0], column=at[1]))
         st.code(visible(questions.pointed(sql, *at)), language=None)
-    elif is_own and code in states.NOT_THERE and not misses_shipped(message):
+    elif is_own and code in states.NOT_THERE and MIGRATE_HINT not in message:
         st.error(say("sql_box.not_there"))
-        message = message.replace(MIGRATE_HINT, "")
     else:
         st.error(say("sql_box.error"))
     st.text(visible(message, 2_000))
