@@ -1,9 +1,11 @@
-"""kafka-python's network client, with two gaps of version 3.0 closed.
+"""kafka-python's network client, with three gaps of version 3.0 closed.
 
 - A refused password goes to a connection's `init_future` and never into the cache of authentication
   failures, so kafka-python tries the same password until the time is out and then says that nobody
   answers. Here the next attempt at that node raises the refusal.
 - When the first connection fails, thread and sockets are left behind. `Clients.close` ends them.
+- A connection that is closed while bytes wait to be sent keeps its socket: it is to be closed once they are
+  sent, and the loop that would send them ends first. Here the client's `close` closes it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,18 @@ class Clients:
             connection.init_future.add_errback(lambda error: self._note(node_id, error))
             return connection
 
+        close_client = client.close
+
+        def close(node_id: Any = None) -> None:
+            close_client(node_id)
+            # Those that were closed whole are gone from there.
+            left = list(manager._conns.values()) if node_id is None else []
+            for transport in (connection.transport for connection in left):
+                if transport is not None and transport._sock is not None:
+                    transport._sock.close()
+
         manager.get_connection = get_connection
+        client.close = close
         self._made.append(client)
         return client
 
