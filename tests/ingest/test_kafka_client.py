@@ -19,7 +19,6 @@ def test_a_connection_with_bytes_that_wait_to_be_sent_is_closed_too(
     transport = connection.transport
     socket = transport._sock
     # As between a request that is made and its first byte on the way.
-    transport._writing = True
     transport._write_buffer.append(b"more")
     consumer.close(autocommit=False)
     assert socket.fileno() == -1
