@@ -147,16 +147,20 @@ def test_a_trial_broker_holds_its_topics_until_it_is_told_to_end() -> None:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "compare.demo.broker", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith(f"127.0.0.1:{port}: in memory")
-        again = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert again.returncode == 1
-        assert again.stderr.startswith(f"gnomon: the broker cannot listen on 127.0.0.1:{port}")
-        admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}")
-        assert {"gnomon.mirror", "gnomon.dead"} <= set(admin.list_topics())
-        admin.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=20) == ("", "")
-        assert process.returncode == 0
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith(f"127.0.0.1:{port}: in memory")
+            again = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            assert again.returncode == 1
+            assert again.stderr.startswith(f"gnomon: the broker cannot listen on 127.0.0.1:{port}")
+            admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}")
+            assert {"gnomon.mirror", "gnomon.dead"} <= set(admin.list_topics())
+            admin.close()
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=20) == ("", "")
+            assert process.returncode == 0
+        finally:
+            # Else a failed assertion would wait for its end.
+            process.kill()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
