@@ -95,14 +95,16 @@ class Store:
             client = self._connected().client
             try:
                 result = client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
+                # Read here: all but the first block of an answer is still on its way.
+                rows = [tuple(row) for row in result.result_rows]
+                columns = tuple(result.column_names)
+                if not columns and first_word(sql) in ("SELECT", "WITH"):
+                    columns = self._columns_of(sql, parameters)
             except ClickHouseError as error:
                 raise errors.of_query(error, self.where, self.database) from error
             except RuntimeError as error:
                 raise FatalError(f"store {self.where}: {errors.one_line(error)}") from error
-        columns = tuple(result.column_names)
-        if not columns and first_word(sql) in ("SELECT", "WITH"):
-            columns = self._columns_of(sql, parameters)
-        return Result(columns, [tuple(row) for row in result.result_rows], cost_of(result.summary))
+        return Result(columns, rows, cost_of(result.summary))
 
     def query_some(
         self,
