@@ -117,7 +117,8 @@ FROM
     SELECT
         *,
         arrayFilter(
-            (p, growth) -> growth > 0 AND log_needed / growth <= ifNull(traffic.pairs_per_hour, 0) * {hours:UInt32},
+            (p, growth) -> growth > 0
+                AND log_needed / growth <= ifNull(traffic.pairs_per_hour, 0) * {hours:UInt32},
             rates, growths) AS seen
     FROM detectors
     LEFT JOIN traffic USING (experiment, candidate, dimension, slice)
