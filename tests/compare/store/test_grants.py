@@ -24,7 +24,7 @@ from compare.writer import Writer
 from ingest.errors import FatalError
 from ingest.settings import StoreSettings, TtlDays
 from tests.compare import batches
-from tests.compare.test_purge import alert, examples
+from tests.compare.purge_rows import alert, examples
 
 _FOLDER = resources.files("sql").joinpath("grants")
 _GRANT = re.compile(r"GRANT\s+(?P<rights>.*?)\s+ON\s+(?P<what>\S+)\s+TO\s+(?P<role>\w+)", re.DOTALL)
