@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from compare.reprocess.experiment import group_of
 from compare.result import VerdictKind
 from compare.rollups.columns import COUNTS
 from dashboards.asked import Asked, frame, hours_between, seconds
@@ -103,9 +104,9 @@ def experiments(asked: Asked) -> list[dict[str, Any]]:
         " SELECT experiment, candidate, count() AS counted, max(ingested_at) AS last_at, false AS is_rolled"
         f" FROM pairs_v1 WHERE (experiment, candidate) NOT IN (SELECT experiment, candidate {rolled})"
         " GROUP BY experiment, candidate) ORDER BY last_at - toIntervalDay(experiment IN"
-        " (SELECT experiment FROM delivered_ranges_v1 WHERE startsWith(consumer_group, 'replay/'))) DESC,"
-        " counted DESC",
-        {"least": ROLLED_PAIRS},
+        " (SELECT experiment FROM delivered_ranges_v1"
+        " WHERE startsWith(consumer_group, {replay:String}))) DESC, counted DESC",
+        {"least": ROLLED_PAIRS, "replay": group_of("")},
     )
     names = ("experiment", "candidate", "pairs", "last_at", "is_rolled")
     return [dict(zip(names, row, strict=True)) for row in found]
